@@ -1,0 +1,68 @@
+package io.holdfast.config;
+
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * Everything one node is told. Made by {@code ConfigLoader}; all values are valid.
+ *
+ * @param clusterName nodes of another cluster are refused
+ * @param self this node's entry in {@code nodes}
+ * @param nodes all nodes of the cluster, this one among them, sorted by number
+ * @param dataDirectory journal, map and catalogue live below it
+ * @param clusterKeyFile file of mode 0600 with the cluster key (32 bytes as 64 hex digits)
+ */
+public record NodeConfig(
+        String clusterName,
+        Member self,
+        List<Member> nodes,
+        Path dataDirectory,
+        Path clusterKeyFile,
+        Limits limits) {
+    public NodeConfig {
+        nodes = List.copyOf(nodes);
+    }
+
+    /**
+     * One node of the cluster. Addresses are {@code host:port}; a node binds its own and dials the
+     * others'.
+     *
+     * @param number from 1, unique, never reused; what messages and the catalogue say
+     * @param id what people say, for instance {@code node1}
+     * @param nbd where NBD clients connect
+     * @param http admin
+     * @param peer data traffic between nodes
+     * @param coordination Atomix
+     */
+    public record Member(
+            int number,
+            String id,
+            Endpoint nbd,
+            Endpoint http,
+            Endpoint peer,
+            Endpoint coordination) {}
+
+    /** Host (name, IPv4 or IPv6 without brackets) and port, 1 to 65535. */
+    public record Endpoint(String host, int port) {
+        @Override
+        public String toString() {
+            return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;
+        }
+    }
+
+    /**
+     * Bounds of memory and disk.
+     *
+     * @param segmentBytes size of a journal segment
+     * @param checkpointBytes journal written between two checkpoints of the map
+     * @param cacheBytes extent map pages held in memory
+     * @param nbdConnections most NBD connections at once
+     * @param inFlightBytes most bytes of requests under way per NBD connection
+     */
+    public record Limits(
+            long segmentBytes,
+            long checkpointBytes,
+            long cacheBytes,
+            int nbdConnections,
+            long inFlightBytes) {}
+}

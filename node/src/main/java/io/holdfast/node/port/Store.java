@@ -1,0 +1,153 @@
+package io.holdfast.node.port;
+
+import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.Recovered;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ShardId;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.LongConsumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A node's disk: one journal for all shards, and the map from blocks to places in it.
+ *
+ * <p>All methods are called on the data loop and all call-backs come there, unless said otherwise.
+ * Only what may wait for the disk is done on other threads, inside. A failed write or sync is
+ * final: the store reports it once to {@link Owner#failed} and does nothing afterwards.
+ */
+public interface Store extends AutoCloseable {
+    /** Shards with a past here, sorted. */
+    Set<ShardId> shards();
+
+    /**
+     * Opens a shard found at start.
+     *
+     * @return its past; the map contains exactly {@code Recovered.applied}
+     */
+    Recovered open(ShardId shard, Owner owner);
+
+    /** Makes a shard that has no past here; synced before it returns. */
+    Recovered create(ShardId shard, HardState state, Owner owner);
+
+    /** Forgets a shard and frees its space. Late calls for it are ignored. */
+    void drop(ShardId shard);
+
+    /**
+     * Queues entries (and state, after them) for the next {@link #write}. Their places are fixed
+     * now, so {@link #apply} and {@link #log} may follow at once; nothing is on disk yet.
+     */
+    void append(ShardId shard, List<Entry> entries, @Nullable HardState state);
+
+    /** Entries after {@code sequence} are no longer part of the shard's log. */
+    void truncate(ShardId shard, long sequence);
+
+    /**
+     * Writes everything queued to the operating system, in one gathered call where it can.
+     *
+     * @return the journal's end; a {@link #sync} up to it covers everything queued before
+     */
+    long write();
+
+    /**
+     * Syncs the journal as far as it is written. Calls that wait for a running sync share the next.
+     *
+     * @param done gets the position synced through, at least the end at the time of the call
+     */
+    void sync(LongConsumer done);
+
+    /**
+     * Entries of the log from {@code from} to {@code through}, fewer when they would exceed {@code
+     * maxBytes} (but at least one). Empty: {@code from} is no longer held as log.
+     */
+    List<Entry> log(ShardId shard, long from, long through, int maxBytes);
+
+    /** Puts appended WRITE and ZERO entries into the map. Per block the newest sequence wins. */
+    void apply(ShardId shard, List<Entry> entries);
+
+    /** Like {@link #append} and then {@link #apply}, for moved copies, which are not in the log. */
+    void appendMoved(ShardId shard, List<Entry> moved);
+
+    /** See {@link io.holdfast.node.replica.BlockVersions}. */
+    long newestSequence(ShardId shard, int layer, long block, int count);
+
+    /**
+     * Reads blocks as the map stands now, even if they are overwritten before the disk answers.
+     *
+     * @param done the runs, covering the range; null: they could not be read. Called at once when
+     *     the bytes are in the page cache.
+     */
+    void read(
+            ShardId shard,
+            int layer,
+            long block,
+            int count,
+            Consumer<@Nullable List<ClientReply.Run>> done);
+
+    /**
+     * Extents newer than {@code since} from a place in the map on, about {@code maxBytes} of them.
+     */
+    void extents(ShardId shard, long since, Cursor from, int maxBytes, Consumer<Extents> done);
+
+    /**
+     * The log restarts after {@code baseSequence}; what the map holds is right for it. Takes a
+     * checkpoint with {@code shardState}; synced when {@code done} runs.
+     */
+    void installBase(
+            ShardId shard,
+            long baseEpoch,
+            long baseSequence,
+            byte[] shardState,
+            HardState state,
+            Runnable done);
+
+    /**
+     * A turn of the loop is over, and map and {@link Owner#shardState} agree: the moment to start a
+     * checkpoint when one is due.
+     */
+    void turnEnded();
+
+    /** Bytes on disk and what limits them, for status and metrics. Any thread. */
+    Usage usage();
+
+    /** Takes a last checkpoint, syncs and closes. Waits. */
+    @Override
+    void close();
+
+    /** The replica that a shard belongs to. */
+    interface Owner {
+        /** The core's state at the applied point, for a checkpoint. */
+        byte[] shardState();
+
+        /** Sequence up to which the map is applied, belonging to {@link #shardState}. */
+        long applied();
+
+        /** Epoch of the entry at {@link #applied}. */
+        long appliedEpoch();
+
+        /** The disk failed; the replica must go out of service. */
+        void failed(Exception cause);
+    }
+
+    /**
+     * Part of a walk over the map.
+     *
+     * @param moved WRITE (with payload) and ZERO entries with the moved flag, in order of (layer,
+     *     block), clipped to what is current
+     * @param next where the walk goes on
+     * @param done nothing is left
+     */
+    record Extents(List<Entry> moved, Cursor next, boolean done) {}
+
+    /**
+     * How full the store is.
+     *
+     * @param journalBytes in segment files
+     * @param freeBytes on the file system
+     * @param extents in the map, an estimate
+     */
+    record Usage(long journalBytes, long freeBytes, long extents) {}
+}

@@ -1,0 +1,102 @@
+package io.holdfast.proto.peer;
+
+/**
+ * What a volume client asks of a shard's leader. (client, request) names the request towards the
+ * connection that it came from; (session, request) names it for exactly-once, through any
+ * connection. A client repeats a request under the same number until it is answered.
+ */
+public sealed interface ClientRequest extends PeerMessage {
+    /** Number of the volume client within its process; only echoed in the reply. */
+    int client();
+
+    /** Number of the request within its client, from 1, rising. */
+    long request();
+
+    /**
+     * Opens a session. With {@code session == 0} the shard (index 0 of the volume) grants a number
+     * that was never granted before; the other shards are told the number granted there.
+     */
+    record OpenSession(ShardId shard, int client, long request, int session)
+            implements ClientRequest {}
+
+    /**
+     * Ends a session: everything of it that is still under way somewhere is refused from now on.
+     */
+    record CloseSession(ShardId shard, int client, long request, int session)
+            implements ClientRequest {}
+
+    /**
+     * Claims an exclusive volume for {@code identity}.
+     *
+     * @param generation 0: the shard (index 0) grants the next one; else the generation granted
+     *     there, told to another shard
+     * @param force end another's claim first: whoever asks is sure that it is dead
+     */
+    record Claim(
+            ShardId shard,
+            int client,
+            long request,
+            int session,
+            String identity,
+            long generation,
+            boolean force)
+            implements ClientRequest {}
+
+    /** Ends the claim with this generation; no error if it has ended already. */
+    record Release(ShardId shard, int client, long request, int session, long generation)
+            implements ClientRequest {}
+
+    /**
+     * Writes sealed blocks.
+     *
+     * @param lowWater all requests of the session below this are settled at the client and must not
+     *     run any more
+     * @param generation of the claim, 0 for a shared volume
+     * @param expectedSequence {@link #UNCONDITIONAL}, or the write (of one block) happens only if
+     *     this is still the block's sequence (0: never written)
+     * @param fua answer only when a majority has synced it
+     */
+    record Write(
+            ShardId shard,
+            int client,
+            long request,
+            int session,
+            long lowWater,
+            long generation,
+            int layer,
+            long block,
+            int count,
+            Nonce nonce,
+            long expectedSequence,
+            boolean fua,
+            byte[] payload)
+            implements ClientRequest {}
+
+    /** Zeroes blocks; {@code trim} says that their space is not needed. */
+    record Zero(
+            ShardId shard,
+            int client,
+            long request,
+            int session,
+            long lowWater,
+            long generation,
+            int layer,
+            long block,
+            int count,
+            boolean trim,
+            boolean fua)
+            implements ClientRequest {}
+
+    /** Answered when a majority has synced everything acknowledged before it. */
+    record Flush(ShardId shard, int client, long request, int session) implements ClientRequest {}
+
+    /** Reads {@code count} blocks; needs no session. */
+    record Read(ShardId shard, int client, long request, int layer, long block, int count)
+            implements ClientRequest {}
+
+    /** Who holds the volume? Answered by the leader with {@link ClientReply.Holder}. */
+    record AskHolder(ShardId shard, int client, long request) implements ClientRequest {}
+
+    /** No condition on a write. */
+    long UNCONDITIONAL = -1;
+}
