@@ -34,7 +34,7 @@ class OutageIT {
                             "writes to be acknowledged",
                             Duration.ofSeconds(60),
                             () -> writer.acknowledged() >= target || !writer.isRunning());
-                    assertThat(writer.isRunning()).as(writer.toString()).isTrue();
+                    assertThat(writer.isRunning()).as("the writer runs").isTrue();
                     for (int node = 1; node <= 3; node++) {
                         cluster.signal(node, "KILL");
                     }
