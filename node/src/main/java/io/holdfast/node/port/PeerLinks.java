@@ -35,8 +35,13 @@ public interface PeerLinks extends AutoCloseable {
         /** No more messages wait at the moment: the end of a turn. */
         void turnEnded();
 
-        /** A connection came up. Messages sent before may be lost. */
-        void connected(int from);
+        /**
+         * A connection came up. Messages sent before may be lost.
+         *
+         * @param incarnation of the process at the other end, not 0; another one than before means
+         *     that the node was restarted and its clients are gone
+         */
+        void connected(int from, long incarnation);
 
         /** The connection is gone; replies to it are dropped. */
         void disconnected(int from);
