@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Finds keys that the reference file does not have, and objects or lists where it has something
@@ -53,7 +54,7 @@ final class UnknownKeys {
             ConfigValue model = reference.get(key);
             String path = prefix + key;
             if (model == null) {
-                problems.add(path, Optional.ofNullable(value), "is not a known key" + hint(path));
+                unknown(path, value);
             } else if (model instanceof ConfigObject object) {
                 if (value instanceof ConfigObject inner) {
                     check(path + ".", inner, object);
@@ -81,6 +82,15 @@ final class UnknownKeys {
         }
     }
 
+    private void unknown(String path, @Nullable ConfigValue value) {
+        if (value instanceof ConfigObject object && !object.isEmpty()) {
+            // Each key inside may be a known one in the wrong place.
+            object.forEach((key, inner) -> unknown(path + "." + key, inner));
+        } else {
+            problems.add(path, Optional.ofNullable(value), "is not a known key" + hint(path));
+        }
+    }
+
     /** The known key that was probably meant: the nearest in spelling, whole path counted. */
     private String hint(String path) {
         String wanted = path.replaceAll("\\[[0-9]+]", "[]");
@@ -95,7 +105,12 @@ final class UnknownKeys {
         // The right key in the wrong section is a better guess than a wrong key in the right one.
         return Math.min(
                 edits(plain(wanted), plain(candidate)),
-                edits(plain(last(wanted)), plain(last(candidate))) + 1);
+                nameDistance(plain(last(wanted)), plain(last(candidate))) + 1);
+    }
+
+    private static int nameDistance(String wanted, String candidate) {
+        boolean shortened = wanted.length() >= 3 && candidate.startsWith(wanted);
+        return shortened ? Math.min(1, edits(wanted, candidate)) : edits(wanted, candidate);
     }
 
     private static boolean near(String wanted, String candidate) {

@@ -17,12 +17,6 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class ConfigLoaderTest {
-    private static final String MEMBER =
-            """
-            { number = %1$d, id = node%1$d, nbd = "127.0.0.1:1080%1$d", http = "127.0.0.1:880%1$d"
-              peer = "127.0.0.1:1180%1$d", coordination = "127.0.0.1:1280%1$d" }
-            """;
-
     private static final String NODE = "node { id = node1 }";
 
     @TempDir Path folder;
@@ -37,7 +31,13 @@ class ConfigLoaderTest {
     private static String cluster(int nodes) {
         StringBuilder text = new StringBuilder("cluster { name = test, nodes = [\n");
         for (int number = nodes; number >= 1; number--) {
-            text.append(MEMBER.formatted(number));
+            text.append(
+                    """
+                    { number = %1$d, id = node%1$d, nbd = "127.0.0.1:1080%1$d"
+                      http = "127.0.0.1:880%1$d", peer = "127.0.0.1:1180%1$d"
+                      coordination = "127.0.0.1:1280%1$d" }
+                    """
+                            .formatted(number));
         }
         return text.append("] }\n").toString();
     }
@@ -140,8 +140,9 @@ class ConfigLoaderTest {
                                 + " must be unique (node.conf line 4)",
                         "cluster.nodes[1].nbd = \"h:1\": is the same as cluster.nodes[0].peer:"
                                 + " must be unique (node.conf line 4)",
-                        "cluster.nodes: has 2 nodes: needs 1, 3, 5 or 7 (an even number survives"
-                                + " no more failures than one node fewer)",
+                        "cluster.nodes = [...]: has 2 nodes: needs 1, 3, 5 or 7 (an even number"
+                                + " survives no more failures than one node fewer)"
+                                + " (node.conf line 1)",
                         "node.id = \"node7\": is not in cluster.nodes: needs one of node1, node1"
                                 + " (node.conf line 7)",
                         "node.limits.segment-size = \"10GB\": the unit GB is ambiguous: write 10G"
