@@ -42,7 +42,14 @@ final class Problems {
 
     private static String render(ConfigValue value) {
         String text = value.render(ConfigRenderOptions.concise());
-        return text.length() <= MAX_VALUE_CHARS ? text : text.substring(0, MAX_VALUE_CHARS) + "...";
+        if (text.length() <= MAX_VALUE_CHARS) {
+            return text;
+        }
+        return switch (value.valueType()) {
+            case OBJECT -> "{...}";
+            case LIST -> "[...]";
+            case NUMBER, BOOLEAN, NULL, STRING -> text.substring(0, MAX_VALUE_CHARS) + "...";
+        };
     }
 
     /** File and line; empty for what comes from the environment. */
