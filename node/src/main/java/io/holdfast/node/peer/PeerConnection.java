@@ -19,6 +19,8 @@ import org.jspecify.annotations.Nullable;
  * <p>States: waiting (until {@link NettyPeerLinks} has judged the peer's hello), up, closed. After
  * closed nothing is delivered any more, even if bytes are left in the read at hand.
  */
+// Failures of writes come to exceptionCaught, as they are under the void promise.
+@SuppressWarnings("FutureReturnValueIgnored")
 final class PeerConnection extends ChannelInboundHandlerAdapter {
     /**
      * Messages are gathered in buffers of this size; small enough for Netty's per-thread cache. A
