@@ -276,6 +276,12 @@ final class PeerConnection extends ChannelInboundHandlerAdapter {
      */
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
-        channel.eventLoop().execute(() -> links.failed(this, cause));
+        channel.eventLoop()
+                .execute(
+                        () -> {
+                            if (state != State.CLOSED) {
+                                links.failed(this, cause);
+                            }
+                        });
     }
 }

@@ -10,12 +10,16 @@ import io.netty.channel.EventLoop;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.epoll.EpollIoHandler;
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -33,6 +37,7 @@ final class TestPeer implements AutoCloseable {
     final EventLoop loop;
     final NettyPeerLinks links;
     final LinkedBlockingQueue<String> happened = new LinkedBlockingQueue<>();
+    private final List<String> seen = new ArrayList<>();
     final LinkedBlockingQueue<PeerMessage> messages = new LinkedBlockingQueue<>();
     final AtomicInteger turns = new AtomicInteger();
     final AtomicInteger refused = new AtomicInteger();
@@ -118,10 +123,12 @@ final class TestPeer implements AutoCloseable {
         return message;
     }
 
-    /** Waits for what the receiver is told, skipping other news. */
+    /** Waits for what the receiver is told; other news is kept for later calls. */
     void await(String what) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
-        List<String> seen = new ArrayList<>();
+        if (seen.remove(what)) {
+            return;
+        }
         while (true) {
             String next = happened.poll(end - System.nanoTime(), TimeUnit.NANOSECONDS);
             if (next == null) {
@@ -140,17 +147,30 @@ final class TestPeer implements AutoCloseable {
         group.shutdownGracefully(0, 5, TimeUnit.SECONDS).sync();
     }
 
-    static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
+    /**
+     * A free port below those that the kernel gives to dialling sockets: a dial to a free one of
+     * those may connect with itself and so take the port away.
+     */
+    private static int freePort(Set<Integer> taken) throws IOException {
+        for (int attempt = 0; attempt < 1000; attempt++) {
+            int port = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try (ServerSocket _ = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+                if (taken.add(port)) {
+                    return port;
+                }
+            } catch (BindException e) {
+                continue;
+            }
         }
+        throw new IOException("no free port");
     }
 
     static List<Member> members(int count) throws IOException {
         List<Member> members = new ArrayList<>();
+        Set<Integer> taken = new HashSet<>();
         for (int number = 1; number <= count; number++) {
             Endpoint unused = new Endpoint("127.0.0.1", 1);
-            Endpoint peer = new Endpoint("127.0.0.1", freePort());
+            Endpoint peer = new Endpoint("127.0.0.1", freePort(taken));
             members.add(new Member(number, "node" + number, unused, unused, peer, unused));
         }
         return members;

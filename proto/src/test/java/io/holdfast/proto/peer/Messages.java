@@ -24,7 +24,9 @@ import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
 import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseRequest;
+import java.lang.reflect.RecordComponent;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +34,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** Random valid messages of every type, for one seed always the same. */
 final class Messages {
@@ -289,5 +292,48 @@ final class Messages {
             names.addAll(permitted(next));
         }
         return names;
+    }
+
+    /** Whether two messages have equal fields, arrays by their contents. */
+    static boolean same(@Nullable Object one, @Nullable Object other) {
+        if (one == null || other == null || one.getClass() != other.getClass()) {
+            return one == null && other == null || one instanceof List<?> && sameLists(one, other);
+        }
+        return switch (one) {
+            case byte[] bytes -> Arrays.equals(bytes, (byte[]) other);
+            case Entry entry ->
+                    Arrays.equals(entry.header(), ((Entry) other).header())
+                            && Arrays.equals(entry.payload(), ((Entry) other).payload());
+            case List<?> _ -> sameLists(one, other);
+            case Record record -> {
+                for (RecordComponent component : record.getClass().getRecordComponents()) {
+                    if (!same(value(component, record), value(component, other))) {
+                        yield false;
+                    }
+                }
+                yield true;
+            }
+            default -> one.equals(other);
+        };
+    }
+
+    private static boolean sameLists(Object one, @Nullable Object other) {
+        if (!(one instanceof List<?> a) || !(other instanceof List<?> b) || a.size() != b.size()) {
+            return false;
+        }
+        for (int i = 0; i < a.size(); i++) {
+            if (!same(a.get(i), b.get(i))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private static @Nullable Object value(RecordComponent component, Object of) {
+        try {
+            return component.getAccessor().invoke(of);
+        } catch (ReflectiveOperationException e) {
+            throw new AssertionError(e);
+        }
     }
 }
