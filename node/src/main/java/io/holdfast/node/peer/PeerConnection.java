@@ -240,7 +240,7 @@ final class PeerConnection extends ChannelInboundHandlerAdapter {
         try {
             whole = Hello.decode(begun);
         } catch (MalformedException e) {
-            links.refuse(this, e.getMessage());
+            links.refuse(this, "sent no hello: " + e.getMessage());
             return;
         }
         if (whole == null) {
@@ -277,11 +277,10 @@ final class PeerConnection extends ChannelInboundHandlerAdapter {
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
         channel.eventLoop()
-                .execute(
-                        () -> {
-                            if (state != State.CLOSED) {
-                                links.failed(this, cause);
-                            }
-                        });
+                .execute(() -> {
+                    if (state != State.CLOSED) {
+                        links.failed(this, cause);
+                    }
+                });
     }
 }

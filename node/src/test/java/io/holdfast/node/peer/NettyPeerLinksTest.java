@@ -85,8 +85,7 @@ final class NettyPeerLinksTest {
 
     private Socket dial(int number) throws IOException {
         Socket socket =
-                new Socket(
-                        InetAddress.getLoopbackAddress(), members.get(number - 1).peer().port());
+                new Socket(InetAddress.getLoopbackAddress(), members.get(number - 1).peer().port());
         socket.setSoTimeout(TestPeer.WAIT_SECONDS * 1000);
         toClose.add(socket);
         return socket;
@@ -100,22 +99,15 @@ final class NettyPeerLinksTest {
 
     private static Hello hello(int node, long incarnation) {
         return new Hello(
-                Hello.VERSION,
-                Hello.Role.NODE,
-                Hello.Verdict.WELCOME,
-                node,
-                incarnation,
-                CLUSTER);
+                Hello.VERSION, Hello.Role.NODE, Hello.Verdict.WELCOME, node, incarnation, CLUSTER);
     }
 
     private static Hello agent() {
-        return new Hello(
-                Hello.VERSION, Hello.Role.AGENT, Hello.Verdict.WELCOME, 0, 1, CLUSTER);
+        return new Hello(Hello.VERSION, Hello.Role.AGENT, Hello.Verdict.WELCOME, 0, 1, CLUSTER);
     }
 
     private static Hello hear(Socket socket) throws IOException {
-        byte[] bytes =
-                socket.getInputStream().readNBytes(Hello.HEADER_SIZE + CLUSTER.length());
+        byte[] bytes = socket.getInputStream().readNBytes(Hello.HEADER_SIZE + CLUSTER.length());
         Hello hello = Hello.decode(Unpooled.wrappedBuffer(bytes));
         if (hello == null) {
             throw new IOException("hello cut short at " + bytes.length);

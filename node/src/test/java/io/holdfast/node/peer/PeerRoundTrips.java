@@ -25,8 +25,7 @@ final class PeerRoundTrips {
     public static void main(String[] arguments) throws Exception {
         int seconds = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 2;
         List<Member> members = TestPeer.members(2);
-        try (TestPeer leader =
-                        new TestPeer(TestPeer.config("rt", members, 1), PeerLimits.DEFAULT);
+        try (TestPeer leader = new TestPeer(TestPeer.config("rt", members, 1), PeerLimits.DEFAULT);
                 TestPeer follower =
                         new TestPeer(TestPeer.config("rt", members, 2), PeerLimits.DEFAULT)) {
             leader.await("connected 2");
@@ -74,13 +73,12 @@ final class PeerRoundTrips {
                         }
                     }
                 };
-        leader.onLoop(
-                () -> {
-                    for (int i = 1; i <= depth; i++) {
-                        leader.links.send(2, append(payload, i));
-                    }
-                    leader.links.flush();
-                });
+        leader.onLoop(() -> {
+            for (int i = 1; i <= depth; i++) {
+                leader.links.send(2, append(payload, i));
+            }
+            leader.links.flush();
+        });
         settled.await();
         double elapsed = (System.nanoTime() - from) / 1e9;
         long[] sorted = nanos.stream().mapToLong(Long::longValue).sorted().toArray();

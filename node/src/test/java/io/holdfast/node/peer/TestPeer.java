@@ -106,13 +106,12 @@ final class TestPeer implements AutoCloseable {
     }
 
     void send(int to, PeerMessage... messages) throws Exception {
-        onLoop(
-                () -> {
-                    for (PeerMessage message : messages) {
-                        links.send(to, message);
-                    }
-                    links.flush();
-                });
+        onLoop(() -> {
+            for (PeerMessage message : messages) {
+                links.send(to, message);
+            }
+            links.flush();
+        });
     }
 
     PeerMessage next() throws Exception {

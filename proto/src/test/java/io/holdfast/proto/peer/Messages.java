@@ -296,8 +296,11 @@ final class Messages {
 
     /** Whether two messages have equal fields, arrays by their contents. */
     static boolean same(@Nullable Object one, @Nullable Object other) {
-        if (one == null || other == null || one.getClass() != other.getClass()) {
-            return one == null && other == null || one instanceof List<?> && sameLists(one, other);
+        if (one == null || other == null) {
+            return one == other;
+        }
+        if (one.getClass() != other.getClass()) {
+            return sameLists(one, other);
         }
         return switch (one) {
             case byte[] bytes -> Arrays.equals(bytes, (byte[]) other);
@@ -317,7 +320,7 @@ final class Messages {
         };
     }
 
-    private static boolean sameLists(Object one, @Nullable Object other) {
+    private static boolean sameLists(Object one, Object other) {
         if (!(one instanceof List<?> a) || !(other instanceof List<?> b) || a.size() != b.size()) {
             return false;
         }
@@ -333,7 +336,7 @@ final class Messages {
         try {
             return component.getAccessor().invoke(of);
         } catch (ReflectiveOperationException e) {
-            throw new AssertionError(e);
+            throw new LinkageError(e.getMessage(), e);
         }
     }
 }

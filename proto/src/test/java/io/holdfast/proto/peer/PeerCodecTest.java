@@ -70,8 +70,8 @@ final class PeerCodecTest {
                     PeerMessage back = PeerCodec.decode(in);
                     assertThat(in.readInt()).isEqualTo(98);
                     assertThat(Messages.same(back, message))
-.as("%s, seed %d, round %d", message, SEED, round)
-.isTrue();
+                            .as("%s, seed %d, round %d", message, SEED, round)
+                            .isTrue();
                     assertThat(encoded(back)).isEqualTo(frame);
                 } finally {
                     in.release();
@@ -94,7 +94,7 @@ final class PeerCodecTest {
             String hex = expanded(golden.getProperty(name));
             assertThat(ByteBufUtil.hexDump(encoded(message))).as(name).isEqualTo(hex);
             PeerMessage back = decoded(ByteBufUtil.decodeHexDump(hex));
-assertThat(Messages.same(back, message)).as(name).isTrue();
+            assertThat(Messages.same(back, message)).as(name).isTrue();
         });
         assertThat(covered).isEqualTo(Messages.permitted(PeerMessage.class));
     }
