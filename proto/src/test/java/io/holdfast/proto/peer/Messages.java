@@ -297,7 +297,7 @@ final class Messages {
     /** Whether two messages have equal fields, arrays by their contents. */
     static boolean same(@Nullable Object one, @Nullable Object other) {
         if (one == null || other == null) {
-            return one == other;
+            return one == null && other == null;
         }
         if (one.getClass() != other.getClass()) {
             return sameLists(one, other);
