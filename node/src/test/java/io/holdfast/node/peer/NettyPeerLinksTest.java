@@ -45,20 +45,20 @@ final class NettyPeerLinksTest {
     private static final ShardId SHARD = new ShardId(1, 0);
     private static final String CLUSTER = "test";
 
-    private static ResourceLeakDetector.Level levelBefore = ResourceLeakDetector.getLevel();
+    private static final ResourceLeakDetector.Level LEVEL_BEFORE =
+            ResourceLeakDetector.getLevel();
 
     private final List<AutoCloseable> toClose = new ArrayList<>();
     private List<Member> members = List.of();
 
     @BeforeAll
     static void watchForLeaks() {
-        levelBefore = ResourceLeakDetector.getLevel();
         ResourceLeakDetector.setLevel(ResourceLeakDetector.Level.PARANOID);
     }
 
     @AfterAll
     static void watchAsBefore() {
-        ResourceLeakDetector.setLevel(levelBefore);
+        ResourceLeakDetector.setLevel(LEVEL_BEFORE);
     }
 
     @BeforeEach

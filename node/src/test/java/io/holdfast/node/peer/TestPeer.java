@@ -141,9 +141,9 @@ final class TestPeer implements AutoCloseable {
     }
 
     @Override
-    public void close() throws Exception {
+    public void close() {
         links.close();
-        group.shutdownGracefully(0, 5, TimeUnit.SECONDS).sync();
+        group.shutdownGracefully(0, 5, TimeUnit.SECONDS).syncUninterruptibly();
     }
 
     /**
