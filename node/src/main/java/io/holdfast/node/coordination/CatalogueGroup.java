@@ -81,6 +81,9 @@ final class CatalogueGroup implements AutoCloseable {
     /** Raft's, for this group. Short delays on a loaded machine must not start elections. */
     private static final Duration ELECTION_TIMEOUT = Duration.ofSeconds(2);
 
+    /** A node that is the whole cluster waits for nobody. */
+    private static final Duration ELECTION_TIMEOUT_ALONE = Duration.ofMillis(500);
+
     private static final Duration HEARTBEAT_INTERVAL = Duration.ofMillis(400);
 
     /** Of the pool that all of Raft's threads here come from; it may block in none of them. */
@@ -189,7 +192,8 @@ final class CatalogueGroup implements AutoCloseable {
                         threads,
                         false);
         raft = context;
-        context.setElectionTimeout(ELECTION_TIMEOUT);
+        boolean alone = config.nodes().size() == 1;
+        context.setElectionTimeout(alone ? ELECTION_TIMEOUT_ALONE : ELECTION_TIMEOUT);
         context.setHeartbeatInterval(HEARTBEAT_INTERVAL);
         context.setSessionTimeout(SESSION_TIMEOUT);
         checkMembers(context.getCluster().getConfiguration());
