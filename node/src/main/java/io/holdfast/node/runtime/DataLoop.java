@@ -182,7 +182,7 @@ public final class DataLoop implements PeerLinks.Receiver {
 
     /** Runs a task on the loop after a delay; what it throws is fatal. Any thread. */
     public void schedule(long delayNanos, Runnable task) {
-        ScheduledFuture<?> unused =
+        ScheduledFuture<?> _ =
                 eventLoop.schedule(() -> guarded(task), delayNanos, TimeUnit.NANOSECONDS);
     }
 

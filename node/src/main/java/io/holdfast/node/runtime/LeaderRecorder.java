@@ -64,7 +64,7 @@ public final class LeaderRecorder {
             open.remove(shard);
             return;
         }
-        var unused =
+        var _ =
                 coordinator
                         .change(
                                 new Change.ClaimLeader(
