@@ -52,7 +52,7 @@ public final class ClusterAdmin implements AutoCloseable {
         this.version = version;
         this.local = new LocalStatus(config, loop, coordinator);
         this.cluster = new ClusterStatus(config, coordinator, local);
-        this.readiness = new Readiness(config, coordinator, cluster);
+        this.readiness = new Readiness(coordinator, cluster);
         this.volumes = new VolumeMaker(config, coordinator, clusterKey, cluster, readiness);
         this.hash = new ReplicaHash(loop, store);
     }

@@ -1,6 +1,5 @@
 package io.holdfast.node.admin;
 
-import io.holdfast.config.NodeConfig;
 import io.holdfast.node.admin.ClusterStatus.Answer;
 import io.holdfast.node.port.Coordinator;
 import io.holdfast.proto.catalogue.Change;
@@ -34,7 +33,6 @@ final class Readiness implements AutoCloseable {
 
     private static final Logger LOG = LoggerFactory.getLogger(Readiness.class);
 
-    private final NodeConfig config;
     private final Coordinator coordinator;
     private final ClusterStatus cluster;
     private final Map<Integer, Long> firstSeen = new HashMap<>();
@@ -45,8 +43,7 @@ final class Readiness implements AutoCloseable {
     private final CountDownLatch closing = new CountDownLatch(1);
     private final Thread thread;
 
-    Readiness(NodeConfig config, Coordinator coordinator, ClusterStatus cluster) {
-        this.config = config;
+    Readiness(Coordinator coordinator, ClusterStatus cluster) {
         this.coordinator = coordinator;
         this.cluster = cluster;
         this.thread = Thread.ofVirtual().name("readiness").unstarted(this::run);
@@ -129,11 +126,6 @@ final class Readiness implements AutoCloseable {
             }
         }
         return true;
-    }
-
-    /** How many nodes the cluster has. */
-    int nodes() {
-        return config.nodes().size();
     }
 
     @Override
