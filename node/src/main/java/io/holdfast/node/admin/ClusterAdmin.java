@@ -96,7 +96,7 @@ public final class ClusterAdmin implements AutoCloseable {
 
     VolumeHash hash(String name) {
         Volume volume = find(name);
-        List<ShardId> here = LoopAnswers.get(loop.submit(loop::shards));
+        List<ShardId> here = LoopAnswers.get(loop.thread().submit(loop::shards));
         List<ShardHash> hashes =
                 here.stream()
                         .filter(shard -> shard.volume() == volume.number())

@@ -55,7 +55,7 @@ final class LocalStatus {
      * @throws AdminRefusal 503 when the data loop gives no answer
      */
     StatusDocument document() {
-        List<ReplicaView> replicas = LoopAnswers.get(loop.submit(loop::replicas));
+        List<ReplicaView> replicas = LoopAnswers.get(loop.thread().submit(loop::replicas));
         List<VolumeLine> volumes = new ArrayList<>();
         for (Volume volume : coordinator.catalogue().volumes()) {
             List<ReplicaView> here =

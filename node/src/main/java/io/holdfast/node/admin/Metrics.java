@@ -188,13 +188,12 @@ public final class Metrics implements AutoCloseable {
         }
 
         @Override
-        public void requestDone(
-                String export, Kind kind, long lengthBytes, long nanos, int error) {
+        public void requestDone(String export, Kind kind, long lengthBytes, long nanos, int error) {
             meter(times, kind).record(nanos, TimeUnit.NANOSECONDS);
             if (error != 0) {
                 meter(errors, kind).increment();
             } else {
-                meter(bytes, kind).increment(lengthBytes);
+                meter(bytes, kind).increment((double) lengthBytes);
             }
         }
 
@@ -279,7 +278,7 @@ public final class Metrics implements AutoCloseable {
      */
     public String scrape(DataLoop loop) {
         try {
-            refresh(LoopAnswers.get(loop.submit(loop::replicas)));
+            refresh(LoopAnswers.get(loop.thread().submit(loop::replicas)));
         } catch (AdminRefusal stuck) {
             // The rest of the metrics is worth most in exactly this case.
             return registry.scrape();
@@ -298,7 +297,7 @@ public final class Metrics implements AutoCloseable {
         for (ReplicaView view : replicas) {
             for (Follower follower : view.status().followers()) {
                 Tags tags = tags(view).and("follower", String.valueOf(follower.node()));
-                rows.add(Row.of(tags, view.status().last() - follower.matched()));
+                rows.add(Row.of(tags, (double) (view.status().last() - follower.matched())));
             }
         }
         behind.register(rows, true);
@@ -308,7 +307,7 @@ public final class Metrics implements AutoCloseable {
             MultiGauge gauge, List<ReplicaView> replicas, ToLongFunction<ReplicaStatus> value) {
         List<Row<?>> rows = new ArrayList<>();
         for (ReplicaView view : replicas) {
-            rows.add(Row.of(tags(view), value.applyAsLong(view.status())));
+            rows.add(Row.of(tags(view), (double) value.applyAsLong(view.status())));
         }
         gauge.register(rows, true);
     }

@@ -61,7 +61,8 @@ public final class NodeHealth {
         try {
             Seen seen =
                     LoopAnswers.get(
-                            loop.submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+                            loop.thread()
+                                    .submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
             return seen.storeFailure() == null
                     ? missing(seen.replicas())
                     : "the store has failed: " + seen.storeFailure();

@@ -71,7 +71,7 @@ final class ReplicaHash {
     }
 
     private long applied(ShardId shard) {
-        return LoopAnswers.get(loop.submit(loop::replicas)).stream()
+        return LoopAnswers.get(loop.thread().submit(loop::replicas)).stream()
                 .filter(view -> view.shard().equals(shard))
                 .map(ReplicaView::status)
                 .findFirst()
@@ -98,7 +98,7 @@ final class ReplicaHash {
 
     private Extents part(ShardId shard, Cursor from) {
         CompletableFuture<Extents> answer = new CompletableFuture<>();
-        loop.execute(() -> store.extents(shard, 0, from, PART_BYTES, answer::complete));
+        loop.thread().execute(() -> store.extents(shard, 0, from, PART_BYTES, answer::complete));
         return LoopAnswers.get(answer, PART_TIMEOUT, "the store");
     }
 

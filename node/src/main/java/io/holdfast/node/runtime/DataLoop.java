@@ -1,6 +1,7 @@
 package io.holdfast.node.runtime;
 
 import io.holdfast.client.ShardLinks;
+import io.holdfast.client.Timers;
 import io.holdfast.node.port.Coordinator.NodeState;
 import io.holdfast.node.port.PeerLinks;
 import io.holdfast.node.port.Store;
@@ -16,16 +17,11 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ShardId;
-import io.netty.channel.EventLoop;
-import io.netty.util.concurrent.ScheduledFuture;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.Callable;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -47,9 +43,6 @@ import org.slf4j.LoggerFactory;
  * <p>Completions of the store (write, sync, read) and messages of this node to itself never step a
  * replica from inside a step: they are queued or leave a mark, and the turn picks them up.
  *
- * <p>Something thrown here means that an invariant is broken: the handler for fatal errors is
- * called and must end the process.
- *
  * <p>Methods are for the loop's thread unless they say otherwise.
  */
 public final class DataLoop implements PeerLinks.Receiver {
@@ -70,12 +63,11 @@ public final class DataLoop implements PeerLinks.Receiver {
 
     private static final Logger LOG = LoggerFactory.getLogger(DataLoop.class);
 
-    private final EventLoop eventLoop;
+    private final DataThread thread;
     private final int self;
     private final Store store;
     private final Timing timing;
     private final RuntimeObserver observer;
-    private final Consumer<Throwable> fatal;
     private final PeerLinks links;
     private final LocalClients clients;
     private final Liveness liveness;
@@ -86,7 +78,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     private List<ShardDriver> touched = new ArrayList<>();
     private List<ShardDriver> appended = new ArrayList<>();
     private final List<Consumer<Announcement>> listeners = new ArrayList<>();
-    private final List<ScheduledFuture<?>> timers = new ArrayList<>();
+    private final List<Timers.Handle> timers = new ArrayList<>();
 
     private boolean turnScheduled;
     private boolean sendsQueued;
@@ -118,28 +110,25 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     /**
-     * A loop without replicas; {@link #start} starts its clock. To be called on any thread before
-     * the event loop has work for it.
+     * A loop without replicas; {@link #start} starts its clock. May be called on any thread, before
+     * the data thread has work for it.
      *
      * @param self this node's number
      * @param nodes all nodes of the cluster
-     * @param fatal must end the process
      */
     public DataLoop(
-            EventLoop eventLoop,
+            DataThread thread,
             int self,
             List<Integer> nodes,
             Store store,
             Timing timing,
             RuntimeObserver observer,
-            Consumer<Throwable> fatal,
             Parts parts) {
-        this.eventLoop = eventLoop;
+        this.thread = thread;
         this.self = self;
         this.store = store;
         this.timing = timing;
         this.observer = observer;
-        this.fatal = fatal;
         this.liveness =
                 new Liveness(
                         nodes.stream().filter(node -> node != self).toList(), System.nanoTime());
@@ -153,18 +142,13 @@ public final class DataLoop implements PeerLinks.Receiver {
      * @param gossip what membership says of the others; may be called at any time, never blocks
      */
     public void start(Supplier<Map<Integer, NodeState>> gossip) {
-        timers.add(every(timing.tickNanos(), this::tick));
-        timers.add(every(LIVENESS_NANOS, () -> checkLiveness(gossip.get())));
-    }
-
-    private ScheduledFuture<?> every(long nanos, Runnable task) {
-        return eventLoop.scheduleWithFixedDelay(
-                () -> guarded(task), nanos, nanos, TimeUnit.NANOSECONDS);
+        timers.add(thread.every(timing.tickNanos(), this::tick));
+        timers.add(thread.every(LIVENESS_NANOS, () -> checkLiveness(gossip.get())));
     }
 
     /** Stops the ticks and closes every replica; the store stays open. */
     public void stop() {
-        timers.forEach(timer -> timer.cancel(false));
+        timers.forEach(Timers.Handle::cancel);
         timers.clear();
         drivers.values().forEach(ShardDriver::close);
         drivers.clear();
@@ -175,31 +159,9 @@ public final class DataLoop implements PeerLinks.Receiver {
         listeners.add(listener);
     }
 
-    /** Runs a task on the loop; what it throws is fatal. Any thread. */
-    public void execute(Runnable task) {
-        eventLoop.execute(() -> guarded(task));
-    }
-
-    /** Runs a task on the loop after a delay; what it throws is fatal. Any thread. */
-    public void schedule(long delayNanos, Runnable task) {
-        ScheduledFuture<?> _ =
-                eventLoop.schedule(() -> guarded(task), delayNanos, TimeUnit.NANOSECONDS);
-    }
-
-    /**
-     * Asks the loop for something. What {@code question} throws goes to the future and is not
-     * fatal. Any thread; the caller waits with a time-out.
-     */
-    public <T> CompletableFuture<T> submit(Callable<T> question) {
-        CompletableFuture<T> answer = new CompletableFuture<>();
-        eventLoop.execute(() -> {
-            try {
-                answer.complete(question.call());
-            } catch (Exception e) {
-                answer.completeExceptionally(e);
-            }
-        });
-        return answer;
+    /** The thread that all this happens on. */
+    public DataThread thread() {
+        return thread;
     }
 
     /** The connections to the other nodes. */
@@ -273,7 +235,7 @@ public final class DataLoop implements PeerLinks.Receiver {
 
     @Override
     public void received(int from, PeerMessage message) {
-        guarded(() -> deliver(from, message));
+        thread.guard(() -> deliver(from, message));
     }
 
     @Override
@@ -283,8 +245,13 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     @Override
+    public void restarted(int from) {
+        thread.guard(() -> tellAll(new Event.NodeDead(from)));
+    }
+
+    @Override
     public void connected(int from) {
-        guarded(() -> {
+        thread.guard(() -> {
             liveness.connected(from);
             tellAll(new Event.NodeAlive(from));
             clients.onConnected(from);
@@ -293,7 +260,10 @@ public final class DataLoop implements PeerLinks.Receiver {
 
     @Override
     public void disconnected(int from) {
-        guarded(() -> liveness.disconnected(from, System.nanoTime()));
+        thread.guard(() -> {
+            liveness.disconnected(from, System.nanoTime());
+            clients.onDisconnected(from);
+        });
     }
 
     private void deliver(int from, PeerMessage message) {
@@ -410,7 +380,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     private void scheduleTurn() {
         if (!turnScheduled) {
             turnScheduled = true;
-            eventLoop.execute(() -> guarded(this::turn));
+            thread.execute(this::turn);
         }
     }
 
@@ -501,15 +471,6 @@ public final class DataLoop implements PeerLinks.Receiver {
         if (syncReported) {
             syncReported = false;
             drivers.values().forEach(driver -> driver.synced(syncedThrough));
-        }
-    }
-
-    private void guarded(Runnable task) {
-        try {
-            task.run();
-        } catch (Throwable broken) {
-            fatal.accept(broken);
-            throw broken;
         }
     }
 

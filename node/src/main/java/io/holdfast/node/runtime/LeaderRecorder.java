@@ -70,8 +70,14 @@ public final class LeaderRecorder {
                                 new Change.ClaimLeader(
                                         shard.volume(), shard.index(), self, incarnation, epoch))
                         .whenComplete((result, failure) ->
-                                loop.execute(
-                                        () -> answered(shard, epoch, pauseNanos, result, failure)));
+                                loop.thread()
+                                        .execute(() ->
+                                                answered(
+                                                        shard,
+                                                        epoch,
+                                                        pauseNanos,
+                                                        result,
+                                                        failure)));
     }
 
     private void answered(
@@ -93,9 +99,10 @@ public final class LeaderRecorder {
             return;
         }
         LOG.debug("shard {} epoch {}: claim unanswered: {}", shard, epoch, String.valueOf(failure));
-        loop.schedule(
-                pauseNanos,
-                () -> claim(shard, epoch, Math.min(2 * pauseNanos, LONGEST_PAUSE_NANOS)));
+        loop.thread()
+                .schedule(
+                        pauseNanos,
+                        () -> claim(shard, epoch, Math.min(2 * pauseNanos, LONGEST_PAUSE_NANOS)));
     }
 
     private boolean isOpen(ShardId shard, long epoch) {

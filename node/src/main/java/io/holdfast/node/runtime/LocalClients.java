@@ -22,4 +22,7 @@ public interface LocalClients {
 
     /** Requests have a chance to reach the node from now on. */
     void onConnected(int node);
+
+    /** Requests can no longer reach the node; those under way may be lost. */
+    void onDisconnected(int node);
 }

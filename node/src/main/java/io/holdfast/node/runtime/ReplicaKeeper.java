@@ -64,7 +64,7 @@ public final class ReplicaKeeper {
     /** A catalogue has arrived; older ones still waiting are skipped. Any thread. */
     public void newer(Catalogue newest) {
         if (arrived.getAndSet(newest) == null) {
-            loop.execute(this::take);
+            loop.thread().execute(this::take);
         }
     }
 
@@ -104,7 +104,7 @@ public final class ReplicaKeeper {
                 if (shard.replicas().contains(self) && !loop.has(volume.shardId(shard.index()))) {
                     add(volume, shard);
                     working = true;
-                    loop.execute(this::addNext);
+                    loop.thread().execute(this::addNext);
                     return;
                 }
             }
