@@ -52,6 +52,7 @@ final class ShardDriver {
     private final ShardId shard;
     private final Replica replica;
     private final Store store;
+    private final Store.Owner owner;
     private final DataLoop loop;
     private final ArrayDeque<Ticket> unwritten = new ArrayDeque<>();
     private final ArrayDeque<Ticket> unsynced = new ArrayDeque<>();
@@ -84,7 +85,8 @@ final class ShardDriver {
         }
     }
 
-    private ShardDriver(ShardId shard, Replica replica, Store store, DataLoop loop) {
+    private ShardDriver(
+            ShardId shard, Replica replica, Store store, Store.Owner owner, DataLoop loop) {
         this.shard = shard;
         this.replica = replica;
         this.store = store;
@@ -105,7 +107,7 @@ final class ShardDriver {
 
         /** Makes the driver around the replica that the store has opened for this handle. */
         ShardDriver drive(ShardId shard, Replica replica, Store store) {
-            ShardDriver made = new ShardDriver(shard, replica, store, loop);
+            ShardDriver made = new ShardDriver(shard, replica, store, this, loop);
             driver = made;
             if (failure != null) {
                 made.outOfService = true;
@@ -220,6 +222,10 @@ final class ShardDriver {
                 await(new Ticket(extents.ticket(), Kind.WRITE, extents.thenSend()));
             }
             case Effect.InstallBase base -> installBase(base);
+            case Effect.StartOver startOver -> {
+                store.drop(shard);
+                store.create(shard, startOver.state(), owner);
+            }
             case Effect.Announce announce -> loop.announced(this, announce);
         }
     }
@@ -308,6 +314,7 @@ final class ShardDriver {
                             new ReplicaMessage.InstallExtents(
                                     shard,
                                     send.epoch(),
+                                    send.baseSequence(),
                                     send.from(),
                                     part.next(),
                                     part.done(),
