@@ -492,7 +492,7 @@ public final class NettyPeerLinks implements PeerLinks {
     }
 
     /** Closes a connection that is not up, and says why. */
-    void refuse(PeerConnection connection, @Nullable String why) {
+    void refuse(PeerConnection connection, String why) {
         observer.refused();
         refusals.warn(
                 "refused",
@@ -645,7 +645,8 @@ public final class NettyPeerLinks implements PeerLinks {
     public void close() {
         if (loop.inEventLoop()) {
             shutDown();
-        } else {
+        } else if (!loop.isTerminated()) {
+            // A loop that has ended has closed its connections itself.
             loop.submit(this::shutDown).syncUninterruptibly();
         }
     }

@@ -240,7 +240,7 @@ final class PeerConnection extends ChannelInboundHandlerAdapter {
         try {
             whole = Hello.decode(begun);
         } catch (MalformedException e) {
-            links.refuse(this, e.getMessage());
+            links.refuse(this, "sent no hello: " + e.getMessage());
             return;
         }
         if (whole == null) {
@@ -276,6 +276,11 @@ final class PeerConnection extends ChannelInboundHandlerAdapter {
      */
     @Override
     public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
-        channel.eventLoop().execute(() -> links.failed(this, cause));
+        channel.eventLoop()
+                .execute(() -> {
+                    if (state != State.CLOSED) {
+                        links.failed(this, cause);
+                    }
+                });
     }
 }
