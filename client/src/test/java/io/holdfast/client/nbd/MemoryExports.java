@@ -5,6 +5,7 @@ import io.holdfast.client.ClientIdentity;
 import io.holdfast.client.Exports;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Consumer;
@@ -19,6 +20,10 @@ final class MemoryExports implements Exports {
         var device = new MemoryDevice(sizeBytes, readOnly);
         devices.put(name, device);
         return device;
+    }
+
+    MemoryDevice device(String name) {
+        return Objects.requireNonNull(devices.get(name), name);
     }
 
     /** From now on opening waits for {@link #release}. */
