@@ -45,8 +45,7 @@ final class NettyPeerLinksTest {
     private static final ShardId SHARD = new ShardId(1, 0);
     private static final String CLUSTER = "test";
 
-    private static final ResourceLeakDetector.Level LEVEL_BEFORE =
-            ResourceLeakDetector.getLevel();
+    private static final ResourceLeakDetector.Level LEVEL_BEFORE = ResourceLeakDetector.getLevel();
 
     private final List<AutoCloseable> toClose = new ArrayList<>();
     private List<Member> members = List.of();

@@ -158,7 +158,7 @@ final class TestPeer implements AutoCloseable {
                     return port;
                 }
             } catch (BindException e) {
-                continue;
+                taken.add(port);
             }
         }
         throw new IOException("no free port");
