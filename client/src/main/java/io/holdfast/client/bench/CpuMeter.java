@@ -33,7 +33,6 @@ public final class CpuMeter implements LongSupplier {
                         Long.parseLong(fields[USER_FIELD]) + Long.parseLong(fields[USER_FIELD + 1]);
             } catch (IOException gone) {
                 // The process has ended; the others still count.
-                continue;
             }
         }
         return ticks * MICROS_PER_TICK;

@@ -16,6 +16,9 @@ public interface PeerLinks extends AutoCloseable {
     /** Sends what is queued. Called once at the end of each turn. */
     void flush();
 
+    /** Names this process to the others; random, not 0. */
+    long incarnation();
+
     /** Whether a connection to the node is up. */
     boolean connected(int node);
 
