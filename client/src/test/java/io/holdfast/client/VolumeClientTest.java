@@ -215,8 +215,8 @@ final class VolumeClientTest {
         await(cluster, write(client, 0, bytes(BLOCK, 1)));
         // Node 1 hangs with its connection open; node 2 has taken over.
         cluster.down.add(1);
-        ModelCluster.Process blind =
-                cluster.new Process() {
+        ModelCluster.Host blind =
+                cluster.new Host() {
                     @Override
                     public boolean connected(int node) {
                         return true;
