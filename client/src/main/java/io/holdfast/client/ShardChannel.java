@@ -318,6 +318,7 @@ final class ShardChannel {
     }
 
     private void repeatDue(long now) {
+        int most = leader != 0 && leader == target() ? MAX_REPEATS_PER_SWEEP : MAX_PROBES_PER_SWEEP;
         List<Request> due = new ArrayList<>();
         forEachUnderWay(request -> {
             if (request.nextSendNanos - now <= 0 && due.size() < most) {

@@ -4,8 +4,9 @@
  * number, route to the leader, repeat exactly once), and {@link io.holdfast.client.ClusterExports}
  * offers the catalogue's volumes through it.
  *
- * <p>Everything runs on one thread and gets its clock from {@link io.holdfast.client.Timers} and its
- * messages through {@link io.holdfast.client.ShardLinks}, so that the simulator runs the same code.
+ * <p>Everything runs on one thread and gets its clock from {@link io.holdfast.client.Timers} and
+ * its messages through {@link io.holdfast.client.ShardLinks}, so that the simulator runs the same
+ * code.
  *
  * <p>Depends on {@code proto}, {@code cluster-config} and {@code client.crypto} only; never on the
  * node.
