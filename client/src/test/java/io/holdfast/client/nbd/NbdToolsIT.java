@@ -233,12 +233,14 @@ class NbdToolsIT {
         Path output = Files.createTempFile(dir, tool, ".out");
         Process process;
         try {
-            process =
+            var builder =
                     new ProcessBuilder(command)
                             .directory(dir.toFile())
                             .redirectErrorStream(true)
-                            .redirectOutput(output.toFile())
-                            .start();
+                            .redirectOutput(output.toFile());
+            // nbdsh runs the first python3 it finds, and Debian's has the module.
+            builder.environment().merge("PATH", "/usr/bin", (path, bin) -> bin + ":" + path);
+            process = builder.start();
         } catch (IOException e) {
             throw new AssertionError(
                     "cannot run %s: install Debian's %s".formatted(tool, debianPackage), e);
