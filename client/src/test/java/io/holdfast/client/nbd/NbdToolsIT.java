@@ -200,7 +200,8 @@ class NbdToolsIT {
                 """
                         .replace("@DISK@", server.uri("disk"))
                         .replace("@FROZEN@", server.uri("frozen")));
-        assertThat(run("nbdsh", "python3-libnbd", script.toString()))
+        String runScript = "import runpy; runpy.run_path('%s')".formatted(script);
+        assertThat(run("nbdsh", "python3-libnbd", "-c", runScript))
                 .contains("as the standard says");
     }
 
