@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import org.jspecify.annotations.Nullable;
 
 /** One process per data directory: a lock on {@code DIR/lock}, which holds the owner's pid. */
 final class DirectoryLock implements AutoCloseable {
@@ -47,8 +48,7 @@ final class DirectoryLock implements AutoCloseable {
         }
     }
 
-    private static @org.jspecify.annotations.Nullable FileLock tryLock(FileChannel file)
-            throws IOException {
+    private static @Nullable FileLock tryLock(FileChannel file) throws IOException {
         try {
             return file.tryLock();
         } catch (OverlappingFileLockException e) {

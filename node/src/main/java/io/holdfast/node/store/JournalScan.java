@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.NavigableMap;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -127,8 +128,8 @@ final class JournalScan {
         return SegmentHeader.decode(bytes, reader.file().toString());
     }
 
-    private @org.jspecify.annotations.Nullable String checkHeader(
-            SegmentReader reader, int number, long previousEnd) throws IOException {
+    private @Nullable String checkHeader(SegmentReader reader, int number, long previousEnd)
+            throws IOException {
         SegmentHeader header;
         try {
             header = header(reader);

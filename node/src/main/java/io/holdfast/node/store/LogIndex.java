@@ -153,6 +153,6 @@ final class LogIndex {
     }
 
     private static int slot(int length, long sequence) {
-        return (int) sequence & length - 1;
+        return (int) sequence & (length - 1);
     }
 }

@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 
 /** Reads one segment front to back through a window. Bytes past the file's end are zeroes. */
 final class SegmentReader implements AutoCloseable {
@@ -51,7 +52,7 @@ final class SegmentReader implements AutoCloseable {
                 break;
             }
         }
-        java.util.Arrays.fill(window, into.position(), window.length, (byte) 0);
+        Arrays.fill(window, into.position(), window.length, (byte) 0);
     }
 
     @Override
