@@ -66,6 +66,8 @@ final class JournalScan {
     private long scannedBytes;
 
     /**
+     * Prepares to read the segments that are there now.
+     *
      * @param provenSynced all before this place was synced
      * @param tailMayBeLost the machine was restarted without the store having been closed
      */

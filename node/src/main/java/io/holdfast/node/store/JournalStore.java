@@ -627,6 +627,12 @@ public final class JournalStore implements Store {
         blockReader.alwaysUsePool();
     }
 
+    /** Place of an entry of the log. */
+    long logPlace(ShardId id, long sequence) {
+        ShardStore shard = shards.get(id);
+        return shard == null ? Place.NONE : shard.log.place(sequence);
+    }
+
     /** Bytes of map pages in memory. */
     long mapBytes() {
         return map.bytes();

@@ -166,9 +166,7 @@ final class MapDatabase implements AutoCloseable {
 
     /** Takes rows of a walk; starts are absolute. */
     interface WalkVisitor {
-        /**
-         * @return whether the walk goes on
-         */
+        /** Takes a row, reused for the next one; says whether the walk goes on. */
         boolean row(int layer, Extent row);
     }
 
