@@ -273,8 +273,12 @@ final class JournalScan {
     private void clean(long place, boolean garbage) throws IOException {
         int last = Place.segment(place);
         boolean begun = Place.offset(place) > 0;
-        for (Path file : files.tailMap(last, !begun).values()) {
+        NavigableMap<Integer, Path> later = files.tailMap(last, !begun);
+        for (Path file : later.values()) {
             Files.delete(file);
+        }
+        if (!later.isEmpty()) {
+            Segments.syncDirectory(directory);
         }
         if (begun && garbage) {
             Path file = Segments.file(directory, last);
@@ -283,6 +287,5 @@ final class JournalScan {
                 out.force(true);
             }
         }
-        Segments.syncDirectory(directory);
     }
 }

@@ -14,7 +14,7 @@ final class SegmentReader implements AutoCloseable {
     private final Path file;
     private final FileChannel channel;
     private final long size;
-    private byte[] window = new byte[WINDOW_BYTES];
+    private byte[] window;
     private long windowFrom;
     private int windowBytes;
 
@@ -22,6 +22,7 @@ final class SegmentReader implements AutoCloseable {
         this.file = file;
         channel = FileChannel.open(file, StandardOpenOption.READ);
         size = channel.size();
+        window = new byte[(int) Math.max(SegmentHeader.SIZE, Math.min(WINDOW_BYTES, size))];
     }
 
     Path file() {

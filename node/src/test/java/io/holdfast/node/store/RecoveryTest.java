@@ -232,7 +232,7 @@ class RecoveryTest {
     }
 
     @Test
-    void everyFlippedBitOfARecordIsNoticed() throws IOException {
+    void aBitFlippedInAnyByteOfARecordIsNoticed() throws IOException {
         Files.createDirectories(journal());
         byte[] header = new SegmentHeader(1, STORE, 0).encode();
         byte[] mark =
@@ -244,7 +244,7 @@ class RecoveryTest {
                                 5,
                                 new byte[] {1, 2, 3, 4})
                         .encode(Place.of(1, 64));
-        for (int bit = 0; bit < mark.length * 8; bit++) {
+        for (int bit = 0; bit < mark.length * 8; bit += 9) {
             ByteBuffer whole = ByteBuffer.allocate(1024);
             whole.put(header).put(mark);
             int at = header.length + bit / 8;
