@@ -263,6 +263,10 @@ final class JournalScan {
 
     private static long skip(SegmentReader reader, int number, long offset, Visitor claims)
             throws IOException {
+        int magic = reader.at(offset, Integer.BYTES).getInt();
+        if (magic != Entry.MAGIC && magic != Mark.MAGIC) {
+            return offset + Journal.ALIGNMENT;
+        }
         try {
             return visit(reader, number, offset, claims);
         } catch (MalformedException e) {
