@@ -18,6 +18,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadFactory;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
@@ -152,7 +153,7 @@ final class Journal implements AutoCloseable {
         syncer.start();
     }
 
-    static java.util.concurrent.ThreadFactory daemon(String name) {
+    static ThreadFactory daemon(String name) {
         return Thread.ofPlatform().daemon().name(name).factory();
     }
 
@@ -229,7 +230,7 @@ final class Journal implements AutoCloseable {
     }
 
     static long padded(int bytes) {
-        return (bytes + ALIGNMENT - 1) & -ALIGNMENT;
+        return ((long) bytes + ALIGNMENT - 1) & -ALIGNMENT;
     }
 
     private void queue(byte[] bytes) {

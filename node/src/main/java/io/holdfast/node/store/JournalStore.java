@@ -550,13 +550,17 @@ public final class JournalStore implements Store {
         plan.gapTo(block + count);
         // What was appended and applied in this very turn is read from the file, too.
         write();
+        if (failed && !plan.isBefore(journal.written())) {
+            done.accept(null);
+            return;
+        }
         blockReader.read(plan, done);
     }
 
     @Override
     public void extents(ShardId id, long since, Cursor from, int maxBytes, Consumer<Extents> done) {
         ShardStore shard = shards.get(id);
-        if (shard == null || closed) {
+        if (shard == null || failed) {
             return;
         }
         ExtentWalk.Parts parts =
@@ -627,6 +631,12 @@ public final class JournalStore implements Store {
         blockReader.alwaysUsePool();
     }
 
+    /** Place of an entry of the log. */
+    long logPlace(ShardId id, long sequence) {
+        ShardStore shard = shards.get(id);
+        return shard == null ? Place.NONE : shard.log.place(sequence);
+    }
+
     /** Bytes of map pages in memory. */
     long mapBytes() {
         return map.bytes();
@@ -674,6 +684,7 @@ public final class JournalStore implements Store {
             journal.close();
             database.close();
             lock.close();
+            failed = true;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (IOException e) {

@@ -77,6 +77,11 @@ final class MemoryNetwork {
         }
 
         @Override
+        public long incarnation() {
+            return self;
+        }
+
+        @Override
         public boolean connected(int node) {
             return receivers.containsKey(node) && !cut.contains(node) && !cut.contains(self);
         }

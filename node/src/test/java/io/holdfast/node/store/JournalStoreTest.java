@@ -17,6 +17,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -78,13 +79,14 @@ class JournalStoreTest {
     }
 
     private static byte[] slice(byte[] payload, int from, int to) {
-        return java.util.Arrays.copyOfRange(payload, from * 4112, to * 4112);
+        return Arrays.copyOfRange(payload, from * 4112, to * 4112);
     }
 
     @Test
     void readsTheSameOnTheReaderThreads() throws IOException {
         JournalStore store = fresh();
-        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 1020, 8), Rig.write(Rig.SHARD, 1, 2, 0, 1));
+        appendAndApply(
+                store, Rig.write(Rig.SHARD, 1, 1, 1020, 8), Rig.write(Rig.SHARD, 1, 2, 0, 1));
         List<Run> onLoop = Rig.read(store, loop, Rig.SHARD, 1019, 10);
         store.alwaysReadOnPool();
 
@@ -173,7 +175,9 @@ class JournalStoreTest {
                 null);
         store.truncate(Rig.SHARD, 1);
         store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 3, 2, 9, 1)), null);
-        assertThat(store.log(Rig.SHARD, 1, 9, 1 << 20)).extracting(Entry::epoch).containsExactly(1L, 3L);
+        assertThat(store.log(Rig.SHARD, 1, 9, 1 << 20))
+                .extracting(Entry::epoch)
+                .containsExactly(1L, 3L);
         store.write();
         store.abandon();
 
@@ -272,7 +276,8 @@ class JournalStoreTest {
     @Test
     void extentsAreWalkedInPartsFromMemoryAndDatabase() throws IOException {
         JournalStore store = fresh();
-        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 1000, 64), Rig.write(Rig.SHARD, 1, 2, 5000, 8));
+        appendAndApply(
+                store, Rig.write(Rig.SHARD, 1, 1, 1000, 64), Rig.write(Rig.SHARD, 1, 2, 5000, 8));
         Rig.checkpoint(store, loop);
         appendAndApply(
                 store, Rig.zero(Rig.SHARD, 1, 3, 5002, 3000), Rig.write(Rig.SHARD, 1, 4, 20000, 3));
@@ -291,9 +296,14 @@ class JournalStoreTest {
         assertThat(all.getFirst().payload()).isEqualTo(slice(Rig.payload(8, 2), 0, 2));
         assertThat(all.getLast().block()).isEqualTo(20000);
         assertThat(all.getLast().payload()).isEqualTo(Rig.payload(3, 4));
-        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO).mapToInt(Entry::count).sum())
+        assertThat(
+                        all.stream()
+                                .filter(entry -> entry.kind() == EntryKind.ZERO)
+                                .mapToInt(Entry::count)
+                                .sum())
                 .isEqualTo(3000);
-        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO)).allMatch(Entry::isTrim);
+        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO))
+                .allMatch(Entry::isTrim);
     }
 
     @Test
@@ -432,5 +442,49 @@ class JournalStoreTest {
         assertThat(Rig.read(store, loop, Rig.SHARD, 0, 1).getFirst().sequence()).isEqualTo(1);
         store.abandon();
         assertThat(open().open(Rig.SHARD, owner).entries()).hasSize(1);
+    }
+
+    @Test
+    void theMapStaysWithinItsMemoryAndComesBackFromTheDatabase() throws IOException {
+        StoreOptions small = new StoreOptions(2 << 20, 1L << 40, 50_000, 1 << 20, 2, "boot-1");
+        JournalStore store = open(small);
+        Rig.create(store, Rig.SHARD, owner);
+        int pages = 400;
+        for (int i = 1; i <= pages; i++) {
+            long block = (long) i * ExtentPage.BLOCKS;
+            appendAndApply(store, Rig.write(Rig.SHARD, 1, i, block, 1));
+            store.turnEnded();
+            if (store.checkpointRunning()) {
+                loop.until(() -> !store.checkpointRunning());
+            }
+            assertThat(store.mapBytes()).isLessThan(2 * small.cacheBytes());
+        }
+        Rig.checkpoint(store, loop);
+        assertThat(store.mapBytes()).isLessThanOrEqualTo(small.cacheBytes());
+
+        for (int i = 1; i <= pages; i++) {
+            long block = (long) i * ExtentPage.BLOCKS;
+            assertThat(store.newestSequence(Rig.SHARD, 1, block, 2)).isEqualTo(i);
+        }
+        assertThat(store.mapBytes()).isLessThanOrEqualTo(small.cacheBytes());
+        assertThat(store.usage().extents()).isPositive();
+        assertThat(store.usage().journalBytes()).isGreaterThanOrEqualTo(2 << 20);
+    }
+
+    @Test
+    void aShardsStateIsKeptWhileItsReplicaIsNotOpen() throws IOException {
+        JournalStore store = fresh();
+        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 0, 1));
+        store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 2, 1, 1)), null);
+        store.close();
+
+        JournalStore unused = open();
+        Rig.checkpoint(unused, loop);
+        unused.close();
+        Recovered past = open().open(Rig.SHARD, owner);
+
+        assertThat(past.applied()).isEqualTo(1);
+        assertThat(past.shardState()).isEqualTo(TestOwner.state(1));
+        assertThat(past.entries()).extracting(Entry::sequence).containsExactly(2L);
     }
 }
