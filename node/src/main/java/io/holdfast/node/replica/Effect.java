@@ -61,7 +61,8 @@ public sealed interface Effect {
      * Reads extents newer than {@code since} from the map at {@code from} and sends them as {@link
      * ReplicaMessage.InstallExtents}.
      */
-    record SendExtents(int to, long epoch, long since, Cursor from) implements Effect {}
+    record SendExtents(int to, long epoch, long baseSequence, long since, Cursor from)
+            implements Effect {}
 
     /** Journals moved extents and puts them into the map; newer sequences win. */
     record StoreExtents(long ticket, List<Entry> extents, List<Outbound> thenSend)
@@ -80,7 +81,16 @@ public sealed interface Effect {
             List<Outbound> thenSend)
             implements Effect {}
 
-    /** Leadership as this replica sees it has changed: for the coordinator, clients, logs. */
+    /**
+     * Forgets map and log and starts with nothing but {@code state}: this replica holds entries
+     * that a power loss of the others took out of history. Synced; no {@code Synced} event follows.
+     */
+    record StartOver(HardState state) implements Effect {}
+
+    /**
+     * Leadership as this replica sees it has changed: for the coordinator, clients, logs. The role
+     * is FOLLOWER or LEADER.
+     */
     record Announce(Role role, long epoch, int leader) implements Effect {}
 
     /** What a replica is at the moment. */

@@ -11,19 +11,23 @@ public record HardState(long promised, int promisedTo, Standing standing) {
     /** State of a replica of a volume that is just being created. */
     public static final HardState FRESH = new HardState(0, 0, Standing.VOTER);
 
-    /** State of a replica that may once have known more than it does now. */
-    public static final HardState FORGETFUL = new HardState(0, 0, Standing.LEARNER);
+    /** State of a replica that once knew more and has lost it all (wiped or replaced disk). */
+    public static final HardState FORGETFUL = new HardState(0, 0, Standing.INSTALLING);
 
     /** The code is part of the disk format. */
     public enum Standing {
         /** Votes and counts. */
         VOTER(1),
         /**
-         * May have forgotten entries it acknowledged (power loss, lost disk): neither promises nor
-         * counts until it again holds the leader's commit point.
+         * Lost power and may have forgotten unsynced entries that it acknowledged: does not count
+         * until it again holds the leader's commit point. Its promise counts only in an election
+         * after a majority lost power.
          */
         LEARNER(2),
-        /** A learner whose map is half-way through a catch-up by extents. */
+        /**
+         * Holds nothing to rely on: it lost its disk, or its map is half-way through a catch-up by
+         * extents. Never promises.
+         */
         INSTALLING(3);
 
         public final int code;

@@ -1,11 +1,80 @@
 package io.holdfast.node.replica;
 
+import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Refusal;
+import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.ReplicaMessage.Append;
+import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
+import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ReplicaMessage.HandOver;
+import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
+import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
+import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
+import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
+import io.holdfast.proto.peer.ReplicaMessage.PromiseRequest;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
-/** One copy of one shard: see the package comment. */
+/**
+ * One copy of one shard: a pure state machine, see the package comment. Follows Raft (Ongaro and
+ * Ousterhout, 2014) with pre-vote and leader leases; {@code docs/architecture.md} says where it
+ * differs.
+ *
+ * <p>Roles, and what leads from one to another:
+ *
+ * <pre>
+ * FOLLOWER  -> CANDIDATE  the leader was silent, the coordinator named us, or a leader handed over
+ * CANDIDATE -> LEADER     a majority promised
+ * CANDIDATE -> FOLLOWER   no majority in time, or another one leads
+ * LEADER    -> FOLLOWER   a newer epoch was seen, a majority was silent, or leadership handed over
+ * </pre>
+ *
+ * <p>Owned by one thread. {@link #step} first settles the epoch, then hands over to the role.
+ */
 public final class Replica {
+    /** A replica that lost power campaigns this many times later than others: they know more. */
+    private static final int LEARNER_PATIENCE = 4;
+
     private final ReplicaOptions options;
-    private final long applied;
+    private final Timing timing;
+    private final ReplicaData data;
+    private final Set<Integer> deadNodes = new TreeSet<>();
+
+    /** At most one of these two is there; neither: follower. */
+    private @Nullable Leadership leadership;
+
+    private @Nullable Candidacy candidacy;
+
+    /** Node that leads the promised epoch, 0: not known. */
+    private int leader;
+
+    /** Leader and epoch that the last announcement named. */
+    private int announcedLeader;
+
+    private long announcedEpoch;
+
+    /** Newest epoch seen anywhere, perhaps not promised: campaigns go above it. */
+    private long newestSeen;
+
+    /** No promise is given before this: a leader may still be reading under its lease. */
+    private long guardUntilNanos;
+
+    /** When to campaign unless a leader is heard. */
+    private long campaignAtNanos;
+
+    /** The log equals the leader's through here. */
+    private long matched;
+
+    /** The answer that this turn owes the leader. */
+    private @Nullable Append unanswered;
+
+    private @Nullable InstallBegin install;
+    private Cursor installCursor = Cursor.START;
 
     /**
      * A replica as it was found at start. It serves nothing before it has heard from the others.
@@ -16,47 +85,609 @@ public final class Replica {
     public Replica(
             ReplicaOptions options, Recovered recovered, BlockVersions blocks, long nowNanos) {
         this.options = options;
-        this.applied = recovered.applied();
+        timing = options.timing();
+        data = new ReplicaData(options, recovered, blocks);
+        newestSeen = Math.max(data.hard().promised(), data.log.lastEpoch());
+        if (newestSeen > data.hard().promised()) {
+            data.become(data.hard().withPromise(newestSeen, 0));
+        }
+        matched = data.commit();
+        // It may have acknowledged a heartbeat just before it died. One that never promised
+        // anything
+        // cannot have.
+        boolean isNew = newestSeen == 0;
+        guardUntilNanos = isNew ? nowNanos : nowNanos + timing.guardNanos();
+        campaignAtNanos = nowNanos + patience();
     }
 
     /**
-     * Takes one event and tells what is to be done about it.
+     * Takes one event and tells what is to be done about it, in order.
      *
      * @param nowNanos monotonic clock; never goes back between calls
      */
     public List<Effect> step(Event event, long nowNanos) {
-        return List.of();
+        switch (event) {
+            case Event.Tick() -> onTick(nowNanos);
+            case Event.FromPeer(int from, ReplicaMessage message) ->
+                    onMessage(from, message, nowNanos);
+            case Event.FromClient(int origin, ClientRequest request) -> onClient(origin, request);
+            case Event.Written(long ticket) -> data.outbox.onWritten(ticket);
+            case Event.Synced(long ticket) -> {
+                data.outbox.onSynced(ticket);
+                maybeWin(nowNanos);
+            }
+            case Event.TurnEnd() -> onTurnEnd(nowNanos);
+            case Event.Campaign() -> {
+                if (leadership == null && data.isVoter()) {
+                    campaign(true, false, nowNanos);
+                }
+            }
+            case Event.StepAside(int target) -> {
+                if (leadership != null) {
+                    leadership.handOver(target, nowNanos);
+                }
+            }
+            case Event.NodeDead(int node) -> deadNodes.add(node);
+            case Event.NodeAlive(int node) -> deadNodes.remove(node);
+            case Event.EntriesGone(int to) -> {
+                if (leadership != null) {
+                    leadership.onEntriesGone(to);
+                }
+            }
+        }
+        data.applyCommitted();
+        if (leadership != null) {
+            leadership.advance(nowNanos);
+        }
+        return data.outbox.drain();
     }
+
+    // ---- time
+
+    /** How long this replica waits for a leader's word before it campaigns. */
+    private long patience() {
+        long place = 0;
+        for (int node : options.replicas()) {
+            if (node == options.self()) {
+                break;
+            }
+            if (node != leader) {
+                place++;
+            }
+        }
+        long silence = timing.silenceNanos() * (data.isVoter() ? 1 : LEARNER_PATIENCE);
+        return silence + place * timing.staggerNanos();
+    }
+
+    private void onTick(long nowNanos) {
+        if (leadership != null) {
+            leadership.onTick(nowNanos);
+            if (leadership.isForsaken(nowNanos)) {
+                becomeFollower(0, nowNanos);
+            }
+        } else if (candidacy != null) {
+            if (nowNanos >= candidacy.deadlineNanos) {
+                becomeFollower(0, nowNanos);
+            }
+        } else if (nowNanos >= campaignAtNanos) {
+            campaign(true, false, nowNanos);
+        }
+    }
+
+    private void onTurnEnd(long nowNanos) {
+        answerLeader();
+        if (leadership != null) {
+            leadership.prepareTurn();
+        }
+        data.outbox.persistTurn(data.log.last(), options.syncWrites());
+        if (leadership != null) {
+            leadership.sendTurn(nowNanos);
+            if (leadership.finishHandOver()) {
+                becomeFollower(0, nowNanos);
+            }
+        }
+    }
+
+    // ---- roles
+
+    private void becomeFollower(int newLeader, long nowNanos) {
+        if (leadership != null) {
+            leadership.desk().abandon(newLeader);
+            leadership = null;
+        }
+        candidacy = null;
+        matched = data.commit();
+        unanswered = null;
+        install = null;
+        leader = newLeader;
+        campaignAtNanos = nowNanos + patience();
+        announce(newLeader);
+    }
+
+    private void announce(int newLeader) {
+        // Repeated candidacies without a majority are no news.
+        long epoch = data.hard().promised();
+        if (newLeader != announcedLeader || (newLeader != 0 && epoch != announcedEpoch)) {
+            announcedLeader = newLeader;
+            announcedEpoch = epoch;
+            data.outbox.add(new Effect.Announce(Effect.Role.FOLLOWER, epoch, newLeader));
+        }
+    }
+
+    /** Follows an epoch above the promised one; {@code newLeader} 0: nobody leads it yet. */
+    private void enterEpoch(long epoch, int promisedTo, int newLeader, long nowNanos) {
+        Invariant.check(
+                epoch > data.hard().promised(), "epochs rise", epoch, data.hard().promised());
+        newestSeen = Math.max(newestSeen, epoch);
+        data.become(data.hard().withPromise(epoch, promisedTo));
+        becomeFollower(newLeader, nowNanos);
+    }
+
+    private void campaign(boolean preliminary, boolean handOver, long nowNanos) {
+        if (data.hard().standing() == Standing.INSTALLING) {
+            campaignAtNanos = nowNanos + patience();
+            return;
+        }
+        long deadline = nowNanos + timing.silenceNanos();
+        long epoch = Math.max(newestSeen, data.hard().promised()) + 1;
+        long ownTicket = 0;
+        if (!preliminary) {
+            newestSeen = epoch;
+            data.become(data.hard().withPromise(epoch, options.self()));
+            leader = 0;
+            matched = data.commit();
+        }
+        PromiseRequest request =
+                new PromiseRequest(
+                        options.shard(),
+                        epoch,
+                        preliminary,
+                        handOver,
+                        data.log.lastEpoch(),
+                        data.log.last(),
+                        !data.isVoter());
+        for (int node : options.replicas()) {
+            if (node == options.self()) {
+                continue;
+            }
+            if (preliminary) {
+                data.outbox.send(node, request);
+            } else {
+                data.outbox.sendWhenSynced(node, request);
+            }
+        }
+        if (!preliminary) {
+            data.outbox.persistTurn(data.log.last(), options.syncWrites());
+            ownTicket = data.outbox.lastTicket();
+        }
+        candidacy = new Candidacy(epoch, preliminary, handOver, ownTicket, deadline);
+        if (preliminary) {
+            candidacy.grantedBy(options.self(), !data.isVoter());
+            maybeWin(nowNanos);
+        }
+    }
+
+    /** Goes on to the next round, or leads, if the promises suffice. */
+    private void maybeWin(long nowNanos) {
+        Candidacy round = candidacy;
+        if (round == null) {
+            return;
+        }
+        if (!round.preliminary && data.outbox.syncedTicket() >= round.ownTicket) {
+            round.grantedBy(options.self(), !data.isVoter());
+        }
+        boolean won = round.isWonByVoters(options.majority());
+        boolean afterPowerLoss = !won && round.isWonAfterPowerLoss(options.majority());
+        if (!won && !afterPowerLoss) {
+            return;
+        }
+        if (round.preliminary) {
+            campaign(false, round.handOver, nowNanos);
+            return;
+        }
+        candidacy = null;
+        leader = options.self();
+        data.become(data.hard().withStanding(Standing.VOTER));
+        announcedLeader = leader;
+        leadership = new Leadership(data, afterPowerLoss, deadNodes, nowNanos);
+    }
+
+    // ---- messages
+
+    private void onMessage(int from, ReplicaMessage message, long nowNanos) {
+        if (!options.replicas().contains(from) || from == options.self()) {
+            return;
+        }
+        switch (message) {
+            case PromiseRequest request -> onPromiseRequest(from, request, nowNanos);
+            case PromiseReply reply -> onPromiseReply(from, reply, nowNanos);
+            case Append append -> {
+                if (follows(from, append, nowNanos)) {
+                    onAppend(from, append);
+                }
+            }
+            case InstallBegin begin -> {
+                if (follows(from, begin, nowNanos)) {
+                    onInstallBegin(from, begin);
+                }
+            }
+            case InstallExtents extents -> {
+                if (follows(from, extents, nowNanos)) {
+                    onInstallExtents(from, extents);
+                }
+            }
+            case AppendReply reply -> {
+                Leadership leading = leads(reply, nowNanos);
+                if (leading != null) {
+                    leading.onAppendReply(from, reply, nowNanos);
+                }
+            }
+            case InstallReply reply -> {
+                Leadership leading = leads(reply, nowNanos);
+                if (leading != null) {
+                    leading.onInstallReply(from, reply, nowNanos);
+                }
+            }
+            case HandOver handOver -> {
+                if (handOver.epoch() == data.hard().promised()
+                        && leadership == null
+                        && data.isVoter()) {
+                    campaign(false, true, nowNanos);
+                }
+            }
+        }
+    }
+
+    /** Whether a leader's message is of the epoch followed here; a newer one is entered first. */
+    private boolean follows(int from, ReplicaMessage message, long nowNanos) {
+        long promised = data.hard().promised();
+        if (message.epoch() < promised) {
+            // It does not know that it was replaced. The answer's epoch tells it.
+            data.outbox.send(
+                    from,
+                    new AppendReply(
+                            options.shard(),
+                            promised,
+                            false,
+                            0,
+                            0,
+                            data.log.last(),
+                            data.applied(),
+                            !data.isVoter(),
+                            Long.MIN_VALUE));
+            return false;
+        }
+        if (message.epoch() > promised) {
+            enterEpoch(message.epoch(), 0, from, nowNanos);
+        } else if (leader != from) {
+            Invariant.check(
+                    leader == 0 && leadership == null,
+                    "one node leads an epoch",
+                    promised,
+                    leader,
+                    from);
+            becomeFollower(from, nowNanos);
+        }
+        // From here on this replica has acknowledged the leader, so its lease must be waited out.
+        guardUntilNanos = nowNanos + timing.guardNanos();
+        campaignAtNanos = nowNanos + patience();
+        return true;
+    }
+
+    /** This replica's leadership if an answer belongs to it; a newer epoch ends it. */
+    private @Nullable Leadership leads(ReplicaMessage answer, long nowNanos) {
+        long promised = data.hard().promised();
+        if (answer.epoch() > promised) {
+            newestSeen = Math.max(newestSeen, answer.epoch());
+            if (leadership != null) {
+                becomeFollower(0, nowNanos);
+            }
+            return null;
+        }
+        return answer.epoch() == promised ? leadership : null;
+    }
+
+    // ---- elections
+
+    private void onPromiseRequest(int from, PromiseRequest request, long nowNanos) {
+        long promised = data.hard().promised();
+        boolean fresh =
+                request.epoch() > promised
+                        || (request.epoch() == promised
+                                && data.hard().promisedTo() == from
+                                && leadership == null);
+        // The leader that steps down for a successor gives up its lease with it, and its lease is
+        // the only one if the epoch it led is the one promised here.
+        boolean leaseOver =
+                (request.handOver() && request.epoch() == promised + 1)
+                        || (nowNanos >= guardUntilNanos
+                                && (leadership == null || !leadership.hasLease(nowNanos)));
+        boolean advanced =
+                request.lastEpoch() > data.log.lastEpoch()
+                        || (request.lastEpoch() == data.log.lastEpoch()
+                                && request.lastSequence() >= data.log.last());
+        boolean granted =
+                fresh && leaseOver && advanced && data.hard().standing() != Standing.INSTALLING;
+        if (granted && !request.preliminary()) {
+            if (request.epoch() > promised) {
+                enterEpoch(request.epoch(), from, 0, nowNanos);
+            }
+            campaignAtNanos = nowNanos + patience();
+        }
+        PromiseReply reply =
+                new PromiseReply(
+                        options.shard(),
+                        request.epoch(),
+                        request.preliminary(),
+                        granted,
+                        Math.max(data.hard().promised(), newestSeen),
+                        !data.isVoter(),
+                        data.log.lastEpoch(),
+                        data.log.last());
+        if (granted && !request.preliminary()) {
+            data.outbox.sendWhenSynced(from, reply);
+        } else {
+            data.outbox.send(from, reply);
+        }
+        if (!advanced && leaseOver && leadership == null && candidacy == null && data.isVoter()) {
+            // The one that asks cannot win; with the longer log, this one may.
+            campaignAtNanos = Math.min(campaignAtNanos, nowNanos + timing.staggerNanos());
+        }
+    }
+
+    private void onPromiseReply(int from, PromiseReply reply, long nowNanos) {
+        newestSeen = Math.max(newestSeen, reply.promised());
+        Candidacy round = candidacy;
+        if (round == null || !round.accepts(reply)) {
+            return;
+        }
+        if (reply.granted()) {
+            round.grantedBy(from, reply.learner());
+            maybeWin(nowNanos);
+        }
+    }
+
+    // ---- following
+
+    private void onAppend(int from, Append append) {
+        if (install != null) {
+            // Entries follow once the base is there; a heartbeat is answered all the same.
+            owe(append);
+            return;
+        }
+        long previous = append.previousSequence();
+        if (previous > data.log.last()) {
+            reject(from, append, data.log.last());
+            return;
+        }
+        long epochHere = data.log.epochs().epochAt(previous);
+        if (epochHere != append.previousEpoch() && epochHere != EpochHistory.UNKNOWN) {
+            if (previous <= data.commit()) {
+                startOver(from, append);
+            } else {
+                long hint = data.log.epochs().firstOfEpochAt(previous) - 1;
+                reject(from, append, Math.max(hint, data.commit()));
+            }
+            return;
+        }
+        for (Entry entry : append.entries()) {
+            if (entry.sequence() <= data.log.last()) {
+                long have = data.log.epochs().epochAt(entry.sequence());
+                if (have == entry.epoch() || have == EpochHistory.UNKNOWN) {
+                    continue;
+                }
+                if (entry.sequence() <= data.commit()) {
+                    startOver(from, append);
+                    return;
+                }
+                // A tail that another leader never committed. It goes only when its replacement is
+                // here: an empty frame is no reason to forget what was acknowledged.
+                data.truncate(entry.sequence() - 1);
+                matched = Math.min(matched, data.log.last());
+            }
+            data.append(entry);
+        }
+        matched = Math.max(matched, previous + append.entries().size());
+        data.commitThrough(Math.max(data.commit(), Math.min(append.commit(), matched)));
+        if (append.promote() && !data.isVoter() && matched >= append.commit()) {
+            data.become(data.hard().withStanding(Standing.VOTER));
+        }
+        owe(append);
+    }
+
+    private void owe(Append append) {
+        // One answer a turn: the newest frame's clock reading, and the furthest sync asked for.
+        unanswered =
+                unanswered == null || unanswered.syncThrough() <= append.syncThrough()
+                        ? append
+                        : new Append(
+                                append.shard(),
+                                append.epoch(),
+                                append.previousEpoch(),
+                                append.previousSequence(),
+                                append.commit(),
+                                unanswered.syncThrough(),
+                                append.promote(),
+                                append.sentNanos(),
+                                List.of());
+    }
+
+    private void answerLeader() {
+        Append append = unanswered;
+        if (append == null) {
+            return;
+        }
+        unanswered = null;
+        if (data.outbox.hasEntries()) {
+            // Leaves with this turn's write, so it may speak for the turn's entries.
+            data.outbox.sendWhenWritten(leader, reply(append, matched, data.outbox.durable()));
+        } else {
+            // Entries of earlier turns may still be on their way to the journal.
+            long held = Math.min(matched, data.outbox.written());
+            data.outbox.sendWhenWritten(leader, reply(append, held, data.outbox.durable()));
+        }
+        if (append.syncThrough() > data.outbox.durable()) {
+            data.outbox.sendWhenSynced(leader, reply(append, matched, matched));
+        }
+    }
+
+    private AppendReply reply(Append append, long held, long durable) {
+        long synced = options.syncWrites() && data.outbox.hasEntries() ? held : durable;
+        return new AppendReply(
+                options.shard(),
+                append.epoch(),
+                true,
+                held,
+                Math.min(synced, held),
+                data.log.last(),
+                data.applied(),
+                !data.isVoter(),
+                append.sentNanos());
+    }
+
+    private void reject(int from, Append append, long hint) {
+        data.outbox.send(
+                from,
+                new AppendReply(
+                        options.shard(),
+                        append.epoch(),
+                        false,
+                        0,
+                        0,
+                        hint,
+                        data.applied(),
+                        !data.isVoter(),
+                        append.sentNanos()));
+    }
+
+    private void startOver(int from, Append append) {
+        data.startOver();
+        matched = 0;
+        reject(from, append, 0);
+    }
+
+    // ---- catch-up by extents
+
+    private void onInstallBegin(int from, InstallBegin begin) {
+        InstallBegin current = install;
+        if (begin.baseSequence() < data.applied()
+                || (current != null && begin.baseSequence() < current.baseSequence())) {
+            return;
+        }
+        if (current == null || begin.baseSequence() > current.baseSequence()) {
+            install = begin;
+            installCursor = Cursor.START;
+            data.become(data.hard().withStanding(Standing.INSTALLING));
+        }
+        // The map is mixed from the first extent on, so the standing is synced before any comes.
+        data.outbox.sendWhenSynced(
+                from,
+                new InstallReply(
+                        options.shard(),
+                        begin.epoch(),
+                        begin.baseSequence(),
+                        installCursor,
+                        false));
+    }
+
+    private void onInstallExtents(int from, InstallExtents part) {
+        InstallBegin begin = install;
+        if (begin == null
+                || part.baseSequence() != begin.baseSequence()
+                || !part.from().equals(installCursor)) {
+            return;
+        }
+        InstallReply reply =
+                new InstallReply(
+                        options.shard(),
+                        part.epoch(),
+                        part.baseSequence(),
+                        part.next(),
+                        part.done());
+        if (!part.done()) {
+            installCursor = part.next();
+            data.outbox.add(
+                    new Effect.StoreExtents(
+                            data.outbox.nextTicket(data.log.last()),
+                            part.extents(),
+                            List.of(new Effect.Outbound(from, reply))));
+            return;
+        }
+        data.outbox.add(
+                new Effect.StoreExtents(
+                        data.outbox.nextTicket(data.log.last()), part.extents(), List.of()));
+        data.outbox.persistTurn(data.log.last(), options.syncWrites());
+        HardState learner = data.hard().withStanding(Standing.LEARNER);
+        data.restartAt(begin.baseSequence(), begin.state(), learner);
+        matched = begin.baseSequence();
+        install = null;
+        data.outbox.add(
+                new Effect.InstallBase(
+                        data.outbox.nextTicket(begin.baseSequence()),
+                        begin.baseEpoch(),
+                        begin.baseSequence(),
+                        begin.state(),
+                        learner,
+                        List.of(new Effect.Outbound(from, reply))));
+    }
+
+    // ---- clients
+
+    private void onClient(int origin, ClientRequest request) {
+        if (leadership != null && leadership.isServing()) {
+            leadership.desk().onRequest(origin, request);
+            return;
+        }
+        data.outbox.add(
+                new Effect.Reply(
+                        origin,
+                        new ClientReply.Refused(
+                                options.shard(),
+                                request.client(),
+                                request.request(),
+                                Refusal.NOT_LEADER,
+                                leadership == null ? leader : 0,
+                                data.hard().promised(),
+                                "")));
+    }
+
+    // ---- what others see
 
     /** Sessions, claims and epochs at the applied point, for a checkpoint. */
     public byte[] shardState() {
-        return new byte[0];
+        return data.state().encode(data.log.epochs(), data.applied());
     }
 
     /** The map holds exactly the entries up to here once all Apply effects are carried out. */
     public long applied() {
-        return applied;
+        return data.applied();
     }
 
     /** Epoch of the entry at {@link #applied}. */
     public long appliedEpoch() {
-        return 0;
+        return data.appliedEpoch();
     }
 
     /** What to show people of this replica. */
     public ReplicaStatus status(long nowNanos) {
+        Effect.Role role =
+                leadership != null && leadership.isServing()
+                        ? Effect.Role.LEADER
+                        : leadership != null || candidacy != null
+                                ? Effect.Role.CANDIDATE
+                                : Effect.Role.FOLLOWER;
         return new ReplicaStatus(
                 options.self(),
-                Effect.Role.FOLLOWER,
-                HardState.Standing.VOTER,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                "",
-                List.of());
+                role,
+                data.hard().standing(),
+                leader,
+                data.hard().promised(),
+                data.log.last(),
+                data.outbox.durable(),
+                data.commit(),
+                data.applied(),
+                data.state().claim().generation(),
+                data.state().claim().identity(),
+                leadership == null ? List.of() : leadership.status(nowNanos));
     }
 }

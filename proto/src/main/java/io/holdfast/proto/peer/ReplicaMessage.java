@@ -112,20 +112,28 @@ public sealed interface ReplicaMessage extends PeerMessage {
     /**
      * Some extents, as moved entries in order of (layer, block).
      *
+     * @param baseSequence of the {@link InstallBegin} that this belongs to
      * @param from cursor of this part
      * @param next cursor of the part after it; meaningless when {@code done}
      * @param done this is the last part
      */
     record InstallExtents(
-            ShardId shard, long epoch, Cursor from, Cursor next, boolean done, List<Entry> extents)
+            ShardId shard,
+            long epoch,
+            long baseSequence,
+            Cursor from,
+            Cursor next,
+            boolean done,
+            List<Entry> extents)
             implements ReplicaMessage {}
 
     /**
      * The receiver holds everything before {@code next} in its journal.
      *
+     * @param baseSequence of the {@link InstallBegin} that this belongs to
      * @param done it also holds the last part and has taken over the base
      */
-    record InstallReply(ShardId shard, long epoch, Cursor next, boolean done)
+    record InstallReply(ShardId shard, long epoch, long baseSequence, Cursor next, boolean done)
             implements ReplicaMessage {}
 
     /** The leader has stepped down in favour of the receiver, which campaigns at once. */

@@ -1,0 +1,494 @@
+package io.holdfast.node.replica;
+
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Refusal;
+import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.EntryKind;
+import java.util.ArrayDeque;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A leader's side towards clients. Every decision about a request (is its session open, has it run,
+ * does its claim hold, does its condition hold) is made here, when the entry is numbered, from the
+ * applied state and what is numbered but not applied. So the log holds only entries that are to be
+ * carried out, and applying them needs no decision.
+ */
+final class ClientDesk {
+    /** Entries numbered but not committed; beyond it the answer is BUSY. */
+    static final int MAX_UNCOMMITTED = 8192;
+
+    /** Bytes of entries numbered but not applied; beyond it the answer is BUSY. */
+    static final long MAX_UNCOMMITTED_BYTES = 128L << 20;
+
+    /** Reads and flushes waiting for the lease; beyond it the answer is BUSY. */
+    static final int MAX_PARKED = 8192;
+
+    /** Clients waiting for a sync; beyond it the answer is BUSY. */
+    static final int MAX_SYNC_WAITERS = 8192;
+
+    /** Names a numbered request, to recognise its repetition. */
+    private record Key(int session, long request) {}
+
+    /** A numbered request. Its reply goes to where it was last asked from. */
+    private static final class Pending {
+        final long sequence;
+        final @Nullable Key key;
+        final long value;
+        final boolean needsSync;
+        int origin;
+        int client;
+        long request;
+
+        Pending(
+                long sequence,
+                @Nullable Key key,
+                long value,
+                boolean needsSync,
+                int origin,
+                ClientRequest from) {
+            this.sequence = sequence;
+            this.key = key;
+            this.value = value;
+            this.needsSync = needsSync;
+            askedFrom(origin, from);
+        }
+
+        void askedFrom(int newOrigin, ClientRequest from) {
+            origin = newOrigin;
+            client = from.client();
+            request = from.request();
+        }
+    }
+
+    /**
+     * A read or flush that waits until leadership is confirmed by a heartbeat sent after it came.
+     */
+    private record Parked(long neededNanos, int origin, ClientRequest request) {}
+
+    /** Answered when a majority has synced through {@code sequence}. */
+    private record SyncWaiter(long sequence, int origin, int client, long request, long value) {}
+
+    private final ReplicaData data;
+    private final Leadership leadership;
+    private final Set<Integer> deadNodes;
+
+    private final ArrayDeque<Pending> pending = new ArrayDeque<>();
+    private final Map<Key, Pending> pendingByKey = new HashMap<>();
+    private final ArrayDeque<Parked> parked = new ArrayDeque<>();
+    private final ArrayDeque<SyncWaiter> syncWaiters = new ArrayDeque<>();
+
+    // What numbered entries will have changed once they are applied.
+    private Claim claim;
+    private int newestSession;
+    private final TreeMap<Integer, Long> lowWaters = new TreeMap<>();
+
+    /** The reply still owed for a sync reaches through this sequence. */
+    private long syncWanted;
+
+    ClientDesk(ReplicaData data, Leadership leadership, Set<Integer> deadNodes) {
+        this.data = data;
+        this.leadership = leadership;
+        this.deadNodes = deadNodes;
+        claim = data.state().claim();
+        newestSession = data.state().newestSession();
+    }
+
+    /** A majority should sync through here. */
+    long syncWanted() {
+        return syncWanted;
+    }
+
+    boolean hasParked() {
+        return !parked.isEmpty();
+    }
+
+    /**
+     * The heartbeat that confirms the newest parked request must be sent at this reading or later.
+     */
+    long newestParkedNeeds() {
+        return parked.isEmpty() ? Long.MIN_VALUE : parked.getLast().neededNanos();
+    }
+
+    boolean isIdle() {
+        return pending.isEmpty() && parked.isEmpty() && syncWaiters.isEmpty();
+    }
+
+    void onRequest(int origin, ClientRequest request) {
+        switch (request) {
+            case ClientRequest.Read read -> park(origin, read);
+            case ClientRequest.Flush flush -> {
+                if (flush.session() != 0 && !data.state().isOpen(flush.session())) {
+                    refuseUnknownSession(origin, flush, flush.session());
+                } else {
+                    park(origin, flush);
+                }
+            }
+            case ClientRequest.AskHolder ask -> park(origin, ask);
+            case ClientRequest.Write write -> onWrite(origin, write);
+            case ClientRequest.Zero zero -> onZero(origin, zero);
+            case ClientRequest.OpenSession open -> onOpenSession(origin, open);
+            case ClientRequest.CloseSession close -> onCloseSession(origin, close);
+            case ClientRequest.Claim wish -> onClaim(origin, wish);
+            case ClientRequest.Release release -> onRelease(origin, release);
+        }
+    }
+
+    private void park(int origin, ClientRequest request) {
+        if (parked.size() >= MAX_PARKED) {
+            refuse(origin, request, Refusal.BUSY);
+            return;
+        }
+        parked.addLast(new Parked(leadership.nextConfirmation(), origin, request));
+    }
+
+    private void onWrite(int origin, ClientRequest.Write write) {
+        Key key = new Key(write.session(), write.request());
+        if (!mayNumber(origin, write, key, write.lowWater(), write.generation())) {
+            return;
+        }
+        if (write.expectedSequence() != ClientRequest.UNCONDITIONAL
+                && (write.count() != 1
+                        || data.newestSequence(write.layer(), write.block())
+                                != write.expectedSequence())) {
+            refuse(origin, write, Refusal.CONFLICT);
+            return;
+        }
+        Entry.Builder entry =
+                entry(EntryKind.WRITE)
+                        .blocks(write.layer(), write.block(), write.count())
+                        .request(
+                                write.session(),
+                                write.request(),
+                                write.lowWater(),
+                                write.generation())
+                        .sealed(write.nonce(), write.payload());
+        number(origin, write, key, entry, 0, write.fua());
+        lowWaters.merge(write.session(), write.lowWater(), Math::max);
+    }
+
+    private void onZero(int origin, ClientRequest.Zero zero) {
+        Key key = new Key(zero.session(), zero.request());
+        if (!mayNumber(origin, zero, key, zero.lowWater(), zero.generation())) {
+            return;
+        }
+        Entry.Builder entry =
+                entry(EntryKind.ZERO)
+                        .blocks(zero.layer(), zero.block(), zero.count())
+                        .request(zero.session(), zero.request(), zero.lowWater(), zero.generation())
+                        .flags(zero.trim() ? Entry.FLAG_TRIM : 0);
+        number(origin, zero, key, entry, 0, zero.fua());
+        lowWaters.merge(zero.session(), zero.lowWater(), Math::max);
+    }
+
+    /**
+     * Whether a write may get a number now; if not, it has been answered, or is under way already.
+     */
+    private boolean mayNumber(
+            int origin, ClientRequest request, Key key, long lowWater, long generation) {
+        if (!data.state().isOpen(key.session())) {
+            refuseUnknownSession(origin, request, key.session());
+            return false;
+        }
+        Pending known = pendingByKey.get(key);
+        if (known != null) {
+            known.askedFrom(origin, request);
+            return false;
+        }
+        if (data.state().hasRun(key.session(), key.request())) {
+            // Its reply was lost. That it was committed is all that the client needs to know;
+            // should
+            // it have asked for FUA, the sync is owed again.
+            answerWhenSynced(origin, request, data.commit(), 0, isFua(request));
+            return false;
+        }
+        long settledBelow =
+                Math.max(
+                        data.state().lowWater(key.session()),
+                        lowWaters.getOrDefault(key.session(), 0L));
+        if (key.request() < settledBelow) {
+            // The client gave up on it and may have overwritten the block since: it must never run.
+            refuse(origin, request, Refusal.FENCED);
+            return false;
+        }
+        if (data.options.exclusive() && !(claim.isHeld() && claim.generation() == generation)) {
+            refuse(origin, request, Refusal.FENCED);
+            return false;
+        }
+        if (isFull() || !CompletedRequests.withinSpan(key.request(), lowWater)) {
+            refuse(origin, request, Refusal.BUSY);
+            return false;
+        }
+        return true;
+    }
+
+    private static boolean isFua(ClientRequest request) {
+        return switch (request) {
+            case ClientRequest.Write write -> write.fua();
+            case ClientRequest.Zero zero -> zero.fua();
+            default -> false;
+        };
+    }
+
+    private boolean isFull() {
+        return pending.size() >= MAX_UNCOMMITTED
+                || syncWaiters.size() >= MAX_SYNC_WAITERS
+                || data.log.unappliedBytes() >= MAX_UNCOMMITTED_BYTES
+                || leadership.isHandingOver();
+    }
+
+    private void onOpenSession(int origin, ClientRequest.OpenSession open) {
+        int number = open.session() == 0 ? newestSession + 1 : open.session();
+        if (data.state().isOpen(number)) {
+            answerWhenSynced(origin, open, data.commit(), number, true);
+        } else if (number <= newestSession) {
+            refuseUnknownSession(origin, open, number);
+        } else if (isFull()) {
+            refuse(origin, open, Refusal.BUSY);
+        } else {
+            newestSession = number;
+            lowWaters.keySet().removeIf(session -> !data.state().isOpen(session));
+            // The number begins the nonces of everything this session writes: it is answered only
+            // when a majority has synced it, or a power loss could grant it twice.
+            number(
+                    origin,
+                    open,
+                    null,
+                    entry(EntryKind.OPEN_SESSION).request(number, 0, 0, 0),
+                    number,
+                    true);
+        }
+    }
+
+    private void onCloseSession(int origin, ClientRequest.CloseSession close) {
+        if (!data.state().isOpen(close.session())) {
+            reply(origin, done(close, 0));
+        } else if (isFull()) {
+            refuse(origin, close, Refusal.BUSY);
+        } else {
+            // Requests that come after this one must not be numbered behind it.
+            lowWaters.put(close.session(), Long.MAX_VALUE);
+            number(
+                    origin,
+                    close,
+                    null,
+                    entry(EntryKind.CLOSE_SESSION).request(close.session(), 0, 0, 0),
+                    0,
+                    false);
+        }
+    }
+
+    private void onClaim(int origin, ClientRequest.Claim wish) {
+        if (wish.generation() != 0 && wish.generation() == claim.generation()) {
+            answerWhenSynced(origin, wish, data.log.last(), wish.generation(), true);
+            return;
+        }
+        if (wish.generation() != 0 && wish.generation() < claim.generation()) {
+            refuse(origin, wish, Refusal.FENCED);
+            return;
+        }
+        boolean free =
+                !claim.isHeld()
+                        || claim.identity().equals(wish.identity())
+                        || wish.force()
+                        || wish.generation() != 0
+                        || deadNodes.contains(claim.node());
+        if (!free) {
+            refuse(origin, wish, Refusal.HELD, claim.identity());
+        } else if (isFull()) {
+            refuse(origin, wish, Refusal.BUSY);
+        } else {
+            long generation = wish.generation() == 0 ? claim.generation() + 1 : wish.generation();
+            claim = new Claim(generation, origin, wish.identity());
+            number(
+                    origin,
+                    wish,
+                    null,
+                    entry(EntryKind.CLAIM)
+                            .request(wish.session(), 0, 0, generation)
+                            .payload(claim.payload()),
+                    generation,
+                    true);
+        }
+    }
+
+    private void onRelease(int origin, ClientRequest.Release release) {
+        if (!claim.isHeld() || claim.generation() != release.generation()) {
+            reply(origin, done(release, 0));
+        } else if (isFull()) {
+            refuse(origin, release, Refusal.BUSY);
+        } else {
+            claim = claim.released();
+            number(
+                    origin,
+                    release,
+                    null,
+                    entry(EntryKind.RELEASE).request(0, 0, 0, release.generation()),
+                    0,
+                    false);
+        }
+    }
+
+    private Entry.Builder entry(EntryKind kind) {
+        return Entry.builder(data.options.shard(), kind)
+                .at(data.hard().promised(), data.log.last() + 1, data.commit());
+    }
+
+    private void number(
+            int origin,
+            ClientRequest request,
+            @Nullable Key key,
+            Entry.Builder entry,
+            long value,
+            boolean needsSync) {
+        Entry numbered = entry.build();
+        data.append(numbered);
+        long sequence = numbered.sequence();
+        Pending one = new Pending(sequence, key, value, needsSync, origin, request);
+        pending.addLast(one);
+        if (key != null) {
+            pendingByKey.put(key, one);
+        }
+        if (needsSync) {
+            syncWanted = Math.max(syncWanted, sequence);
+        }
+    }
+
+    /** Answers what has been committed and applied. */
+    void onApplied() {
+        while (!pending.isEmpty() && pending.getFirst().sequence <= data.applied()) {
+            Pending one = pending.removeFirst();
+            if (one.key != null) {
+                pendingByKey.remove(one.key);
+            }
+            long value = one.value != 0 ? one.value : one.sequence;
+            if (one.needsSync && leadership.majorityDurable() < one.sequence) {
+                syncWaiters.addLast(
+                        new SyncWaiter(one.sequence, one.origin, one.client, one.request, value));
+            } else {
+                reply(
+                        one.origin,
+                        new ClientReply.Done(data.options.shard(), one.client, one.request, value));
+            }
+        }
+    }
+
+    private void answerWhenSynced(
+            int origin, ClientRequest request, long sequence, long value, boolean needsSync) {
+        if (!needsSync || leadership.majorityDurable() >= sequence) {
+            reply(origin, done(request, value));
+        } else if (syncWaiters.size() >= MAX_SYNC_WAITERS) {
+            refuse(origin, request, Refusal.BUSY);
+        } else {
+            syncWanted = Math.max(syncWanted, sequence);
+            syncWaiters.addLast(
+                    new SyncWaiter(sequence, origin, request.client(), request.request(), value));
+        }
+    }
+
+    /** Answers whoever waited for a majority to have synced through here. */
+    void onDurable(long through) {
+        // Waiters are nearly in order; an out-of-order one waits at most for the one before it.
+        while (!syncWaiters.isEmpty() && syncWaiters.getFirst().sequence() <= through) {
+            SyncWaiter waiter = syncWaiters.removeFirst();
+            reply(
+                    waiter.origin(),
+                    new ClientReply.Done(
+                            data.options.shard(),
+                            waiter.client(),
+                            waiter.request(),
+                            waiter.value()));
+        }
+    }
+
+    /** Carries out parked requests whose confirmation has come. */
+    void onConfirmed(long nowNanos) {
+        while (!parked.isEmpty()
+                && leadership.isConfirmed(parked.getFirst().neededNanos(), nowNanos)) {
+            Parked one = parked.removeFirst();
+            switch (one.request()) {
+                case ClientRequest.Read read ->
+                        data.outbox.add(new Effect.ReadBlocks(one.origin(), read));
+                // Everything acknowledged so far, by anyone who ever led, is committed here: the
+                // confirmation rules out a newer leader at the time the flush came.
+                case ClientRequest.Flush flush ->
+                        answerWhenSynced(one.origin(), flush, data.commit(), 0, true);
+                default -> reply(one.origin(), holder(one.request()));
+            }
+        }
+    }
+
+    private ClientReply holder(ClientRequest request) {
+        boolean gone = deadNodes.contains(claim.node());
+        return new ClientReply.Holder(
+                data.options.shard(),
+                request.client(),
+                request.request(),
+                claim.generation(),
+                gone ? "" : claim.identity());
+    }
+
+    /** This replica no longer leads: clients ask the next leader, under the same numbers. */
+    void abandon(int leader) {
+        for (Pending one : pending) {
+            refuseNotLeader(one.origin, one.client, one.request, leader);
+        }
+        for (SyncWaiter waiter : syncWaiters) {
+            refuseNotLeader(waiter.origin(), waiter.client(), waiter.request(), leader);
+        }
+        for (Parked one : parked) {
+            ClientRequest request = one.request();
+            refuseNotLeader(one.origin(), request.client(), request.request(), leader);
+        }
+    }
+
+    private void refuseNotLeader(int origin, int client, long request, int leader) {
+        reply(
+                origin,
+                new ClientReply.Refused(
+                        data.options.shard(),
+                        client,
+                        request,
+                        Refusal.NOT_LEADER,
+                        leader,
+                        data.hard().promised(),
+                        ""));
+    }
+
+    private void refuseUnknownSession(int origin, ClientRequest request, int session) {
+        refuse(
+                origin,
+                request,
+                data.state().lostByPowerFailure(session) ? Refusal.POWER_LOSS : Refusal.FENCED);
+    }
+
+    private void refuse(int origin, ClientRequest request, Refusal why) {
+        refuse(origin, request, why, "");
+    }
+
+    private void refuse(int origin, ClientRequest request, Refusal why, String text) {
+        reply(
+                origin,
+                new ClientReply.Refused(
+                        data.options.shard(),
+                        request.client(),
+                        request.request(),
+                        why,
+                        data.options.self(),
+                        data.hard().promised(),
+                        text));
+    }
+
+    private ClientReply done(ClientRequest request, long value) {
+        return new ClientReply.Done(
+                data.options.shard(), request.client(), request.request(), value);
+    }
+
+    private void reply(int origin, ClientReply reply) {
+        data.outbox.add(new Effect.Reply(origin, reply));
+    }
+}

@@ -1,0 +1,197 @@
+package io.holdfast.node.replica;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.holdfast.proto.peer.Blocks;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Refusal;
+import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.Nonce;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ReplicaTest {
+    private final ReplicaGroup group = new ReplicaGroup(3, false);
+
+    private static ClientRequest.Write write(
+            int session, long request, long lowWater, long generation, long block, long expected) {
+        return new ClientRequest.Write(
+                ReplicaGroup.SHARD,
+                1,
+                request,
+                session,
+                lowWater,
+                generation,
+                1,
+                block,
+                1,
+                new Nonce(1, session, request),
+                expected,
+                false,
+                new byte[Blocks.SEALED_SIZE]);
+    }
+
+    private static ClientRequest.Write write(int session, long request, long block) {
+        return write(session, request, 1, 0, block, ClientRequest.UNCONDITIONAL);
+    }
+
+    private int openSession(ReplicaGroup in) {
+        List<ClientReply> replies =
+                in.ask(
+                        in.leader(),
+                        new ClientRequest.OpenSession(ReplicaGroup.SHARD, 1, in.nextRequest(), 0));
+        return (int) ((ClientReply.Done) replies.getFirst()).value();
+    }
+
+    private static Refusal refusal(List<ClientReply> replies) {
+        return ((ClientReply.Refused) replies.getFirst()).why();
+    }
+
+    private static void assertDone(List<ClientReply> replies) {
+        assertThat(replies).hasSize(1);
+        assertThat(replies.getFirst()).isInstanceOf(ClientReply.Done.class);
+    }
+
+    @Test
+    void firstInCampaignOrderLeads() {
+        group.run(600);
+        assertThat(group.leader()).isEqualTo(1);
+    }
+
+    @Test
+    void aloneReplicaLeadsItself() {
+        ReplicaGroup alone = new ReplicaGroup(1, false);
+        alone.run(600);
+        assertThat(alone.leader()).isEqualTo(1);
+        assertDone(alone.ask(1, write(openSession(alone), 1, 7)));
+        assertThat(alone.map(1)).containsKey(7L);
+    }
+
+    @Test
+    void writeIsAnsweredOnceAndAppliedEverywhere() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        group.run(200);
+        assertThat(group.map(1)).isNotEmpty().isEqualTo(group.map(2)).isEqualTo(group.map(3));
+        assertThat(group.status(2).applied()).isEqualTo(group.status(1).last());
+    }
+
+    @Test
+    void withoutMajorityNothingIsAnswered() {
+        group.run(600);
+        int session = openSession(group);
+        group.cut(2);
+        group.cut(3);
+        assertThat(group.ask(1, write(session, 1, 7))).isEmpty();
+    }
+
+    @Test
+    void followerPointsToTheLeader() {
+        group.run(600);
+        ClientReply.Refused refused = (ClientReply.Refused) group.ask(2, write(1, 1, 7)).getFirst();
+        assertThat(refused.why()).isEqualTo(Refusal.NOT_LEADER);
+        assertThat(refused.leader()).isEqualTo(1);
+    }
+
+    @Test
+    void repeatedRequestRunsOnceAcrossLeaders() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        long sequence = group.map(1).get(7L);
+        group.cut(1);
+        group.run(1000);
+        assertThat(group.leader()).isIn(2, 3);
+        assertDone(group.ask(group.leader(), write(session, 1, 7)));
+        assertThat(group.map(group.leader())).containsEntry(7L, sequence);
+    }
+
+    @Test
+    void settledRequestNeverRuns() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 2, 2, 0, 7, ClientRequest.UNCONDITIONAL)));
+        assertThat(refusal(group.ask(1, write(session, 1, 7)))).isEqualTo(Refusal.FENCED);
+    }
+
+    @Test
+    void conditionalWriteNeedsTheSequenceThatWasRead() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 1, 0, 7, 0)));
+        long sequence = group.map(1).get(7L);
+        assertThat(refusal(group.ask(1, write(session, 2, 1, 0, 7, 0))))
+                .isEqualTo(Refusal.CONFLICT);
+        assertDone(group.ask(1, write(session, 3, 1, 0, 7, sequence)));
+    }
+
+    @Test
+    void olderGenerationIsFencedByNewerClaim() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int session = openSession(exclusive);
+        assertThat(refusal(exclusive.ask(1, write(session, 1, 7)))).isEqualTo(Refusal.FENCED);
+        assertDone(exclusive.ask(1, claim(session, 2, "a@node1", false)));
+        assertDone(exclusive.ask(1, write(session, 3, 1, 1, 7, ClientRequest.UNCONDITIONAL)));
+        assertThat(refusal(exclusive.ask(1, claim(session, 4, "b@node2", false))))
+                .isEqualTo(Refusal.HELD);
+        assertDone(exclusive.ask(1, claim(session, 5, "b@node2", true)));
+        assertThat(
+                        refusal(
+                                exclusive.ask(
+                                        1,
+                                        write(session, 6, 1, 1, 7, ClientRequest.UNCONDITIONAL))))
+                .isEqualTo(Refusal.FENCED);
+    }
+
+    private static ClientRequest.Claim claim(
+            int session, long request, String identity, boolean force) {
+        return new ClientRequest.Claim(ReplicaGroup.SHARD, 1, request, session, identity, 0, force);
+    }
+
+    @Test
+    void cutLeaderReadsNothingOnceItsLeaseIsOver() {
+        group.run(600);
+        ClientRequest.Read read = new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, 1, 7, 1);
+        group.ask(1, read);
+        assertThat(group.reads).hasSize(1);
+        group.cut(1);
+        group.run(300);
+        group.ask(1, read);
+        assertThat(group.reads).hasSize(1);
+    }
+
+    @Test
+    void returningLeaderTakesTheNewHistory() {
+        group.run(600);
+        int session = openSession(group);
+        group.cut(1);
+        group.ask(1, write(session, 1, 7));
+        group.run(1000);
+        int next = group.leader();
+        assertDone(group.ask(next, write(session, 2, 8)));
+        group.heal(1);
+        group.run(400);
+        assertThat(group.map(1)).isEqualTo(group.map(next)).doesNotContainKey(7L);
+        assertThat(group.status(1).last()).isEqualTo(group.status(next).last());
+    }
+
+    @Test
+    void flushIsAnsweredByAMajorityOfSyncs() {
+        group.run(600);
+        int session = openSession(group);
+        group.cut(3);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        assertDone(group.ask(1, new ClientRequest.Flush(ReplicaGroup.SHARD, 1, 2, session)));
+        assertThat(group.status(2).durable()).isEqualTo(group.status(2).last());
+    }
+
+    @Test
+    void plannedMoveHandsOver() {
+        group.run(600);
+        group.step(1, new Event.StepAside(3));
+        group.run(40);
+        assertThat(group.leader()).isEqualTo(3);
+    }
+}
