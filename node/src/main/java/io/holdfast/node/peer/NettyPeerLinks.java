@@ -459,7 +459,8 @@ public final class NettyPeerLinks implements PeerLinks {
         if (old != null) {
             old.close();
         }
-        if (!node.known || node.incarnation != hello.incarnation()) {
+        boolean restarted = node.known && node.incarnation != hello.incarnation();
+        if (!node.known || restarted) {
             if (node.known && node.formerIncarnation == hello.incarnation()) {
                 refusals.warn(
                         "twins",
@@ -475,6 +476,10 @@ public final class NettyPeerLinks implements PeerLinks {
                 "Connected with {}, incarnation {}",
                 name(node),
                 Long.toHexString(hello.incarnation()));
+        if (restarted) {
+            turnOpen = true;
+            receiver.restarted(number);
+        }
         becomeUp(connection, number);
     }
 

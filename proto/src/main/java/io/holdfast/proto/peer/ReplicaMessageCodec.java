@@ -27,8 +27,9 @@ final class ReplicaMessageCodec {
     private static final int APPEND_BEFORE_ENTRIES = COMMON_SIZE + 8 + 8 + 8 + 8 + 1 + 8;
     private static final int APPEND_REPLY_SIZE = COMMON_SIZE + 1 + 8 + 8 + 8 + 8 + 1 + 8;
     private static final int BEGIN_BEFORE_STATE = COMMON_SIZE + 8 + 8 + 8 + 4;
-    private static final int EXTENTS_BEFORE_ENTRIES = COMMON_SIZE + 2 * FieldWriter.CURSOR_SIZE + 1;
-    private static final int INSTALL_REPLY_SIZE = COMMON_SIZE + FieldWriter.CURSOR_SIZE + 1;
+    private static final int EXTENTS_BEFORE_ENTRIES =
+            COMMON_SIZE + 8 + 2 * FieldWriter.CURSOR_SIZE + 1;
+    private static final int INSTALL_REPLY_SIZE = COMMON_SIZE + 8 + FieldWriter.CURSOR_SIZE + 1;
 
     /** Most bytes of fields before the first entry, its count included, in any message. */
     static final int LARGEST_BEFORE_ENTRIES =
@@ -281,6 +282,7 @@ final class ReplicaMessageCodec {
      * size field
      *    8 shard
      *    8 epoch
+     *    8 baseSequence
      *   12 from             layer 4, block 8
      *   12 next             layer 4, block 8
      *    1 done
@@ -290,6 +292,7 @@ final class ReplicaMessageCodec {
      */
     private static void installExtents(InstallExtents m, ByteBuf out) {
         begin(PeerCodec.TYPE_INSTALL_EXTENTS, m, out);
+        out.writeLong(m.baseSequence());
         FieldWriter.cursor(out, m.from());
         FieldWriter.cursor(out, m.next());
         FieldWriter.bool(out, m.done());
@@ -299,6 +302,7 @@ final class ReplicaMessageCodec {
     static InstallExtents installExtents(FieldReader in) {
         ShardId shard = in.shard();
         long epoch = in.naturalLong("epoch");
+        long baseSequence = in.naturalLong("baseSequence");
         Cursor from = in.cursor("from");
         Cursor next = in.cursor("next");
         boolean done = in.bool("done");
@@ -306,7 +310,7 @@ final class ReplicaMessageCodec {
         for (Entry extent : extents) {
             in.require(extent.isMoved(), "extent flag moved", 0);
         }
-        return new InstallExtents(shard, epoch, from, next, done, extents);
+        return new InstallExtents(shard, epoch, baseSequence, from, next, done, extents);
     }
 
     /**
@@ -316,19 +320,25 @@ final class ReplicaMessageCodec {
      * size field
      *    8 shard
      *    8 epoch
+     *    8 baseSequence
      *   12 next             layer 4, block 8
      *    1 done
      * </pre>
      */
     private static void installReply(InstallReply m, ByteBuf out) {
         begin(PeerCodec.TYPE_INSTALL_REPLY, m, out);
+        out.writeLong(m.baseSequence());
         FieldWriter.cursor(out, m.next());
         FieldWriter.bool(out, m.done());
     }
 
     static InstallReply installReply(FieldReader in) {
         return new InstallReply(
-                in.shard(), in.naturalLong("epoch"), in.cursor("next"), in.bool("done"));
+                in.shard(),
+                in.naturalLong("epoch"),
+                in.naturalLong("baseSequence"),
+                in.cursor("next"),
+                in.bool("done"));
     }
 
     static HandOver handOver(FieldReader in) {

@@ -92,9 +92,17 @@ final class Messages {
                         extents.add(entry(r, shard, kind, 1 + r.nextInt(99), Entry.FLAG_MOVED));
                     }
                     return new InstallExtents(
-                            shard, num(r), cursor(r), cursor(r), bool(r), List.copyOf(extents));
+                            shard,
+                            num(r),
+                            num(r),
+                            cursor(r),
+                            cursor(r),
+                            bool(r),
+                            List.copyOf(extents));
                 });
-        maker(InstallReply.class, r -> new InstallReply(shard(r), num(r), cursor(r), bool(r)));
+        maker(
+                InstallReply.class,
+                r -> new InstallReply(shard(r), num(r), num(r), cursor(r), bool(r)));
         maker(HandOver.class, r -> new HandOver(shard(r), num(r)));
         maker(OpenSession.class, r -> new OpenSession(shard(r), nat(r), pos(r), nat(r)));
         maker(CloseSession.class, r -> new CloseSession(shard(r), nat(r), pos(r), nat(r)));

@@ -149,8 +149,8 @@ final class PeerCodecTest {
         samples.put(
                 "InstallExtents",
                 new ReplicaMessage.InstallExtents(
-                        SHARD, 5, ReplicaMessage.Cursor.START, cursor, true, List.of(moved)));
-        samples.put("InstallReply", new ReplicaMessage.InstallReply(SHARD, 5, cursor, true));
+                        SHARD, 5, 10, ReplicaMessage.Cursor.START, cursor, true, List.of(moved)));
+        samples.put("InstallReply", new ReplicaMessage.InstallReply(SHARD, 5, 10, cursor, true));
         samples.put("HandOver", new ReplicaMessage.HandOver(SHARD, 5));
         samples.put("OpenSession", new ClientRequest.OpenSession(SHARD, 2, 1, 0));
         samples.put("CloseSession", new ClientRequest.CloseSession(SHARD, 2, 3, 21));
