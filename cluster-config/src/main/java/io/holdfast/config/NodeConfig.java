@@ -2,9 +2,12 @@ package io.holdfast.config;
 
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * Everything one node is told. Made by {@code ConfigLoader}; all values are valid.
+ * Everything one node is told. Made by {@link ConfigLoader}; all values are valid.
  *
  * @param clusterName nodes of another cluster are refused
  * @param self this node's entry in {@code nodes}
@@ -44,6 +47,23 @@ public record NodeConfig(
 
     /** Host (name, IPv4 or IPv6 without brackets) and port, 1 to 65535. */
     public record Endpoint(String host, int port) {
+        private static final Pattern FORM =
+                Pattern.compile("(?:\\[([0-9A-Fa-f:.]+)]|([^\\s:/\\[\\]]+)):([0-9]{1,5})");
+
+        /** Reads {@code host:port} or {@code [v6]:port}; empty when it is neither. */
+        public static Optional<Endpoint> parse(String text) {
+            Matcher form = FORM.matcher(text);
+            if (!form.matches()) {
+                return Optional.empty();
+            }
+            int port = Integer.parseInt(form.group(3));
+            if (port < 1 || port > 65535) {
+                return Optional.empty();
+            }
+            String v6 = form.group(1);
+            return Optional.of(new Endpoint(v6 != null ? v6 : form.group(2), port));
+        }
+
         @Override
         public String toString() {
             return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;

@@ -35,6 +35,12 @@ public interface PeerLinks extends AutoCloseable {
         /** No more messages wait at the moment: the end of a turn. */
         void turnEnded();
 
+        /**
+         * The node's process is another one than when it was last connected: its clients, and what
+         * they had under way, are gone. Followed by {@link #connected}.
+         */
+        default void restarted(int from) {}
+
         /** A connection came up. Messages sent before may be lost. */
         void connected(int from);
 

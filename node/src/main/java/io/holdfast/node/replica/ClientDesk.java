@@ -8,7 +8,6 @@ import io.holdfast.proto.peer.EntryKind;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -75,7 +74,7 @@ final class ClientDesk {
 
     private final ReplicaData data;
     private final Leadership leadership;
-    private final Set<Integer> deadNodes;
+    private final Liveness liveness;
 
     private final ArrayDeque<Pending> pending = new ArrayDeque<>();
     private final Map<Key, Pending> pendingByKey = new HashMap<>();
@@ -90,10 +89,10 @@ final class ClientDesk {
     /** The reply still owed for a sync reaches through this sequence. */
     private long syncWanted;
 
-    ClientDesk(ReplicaData data, Leadership leadership, Set<Integer> deadNodes) {
+    ClientDesk(ReplicaData data, Leadership leadership, Liveness liveness) {
         this.data = data;
         this.leadership = leadership;
-        this.deadNodes = deadNodes;
+        this.liveness = liveness;
         claim = data.state().claim();
         newestSession = data.state().newestSession();
     }
@@ -296,14 +295,14 @@ final class ClientDesk {
                         || claim.identity().equals(wish.identity())
                         || wish.force()
                         || wish.generation() != 0
-                        || deadNodes.contains(claim.node());
+                        || liveness.isGone(claim);
         if (!free) {
             refuse(origin, wish, Refusal.HELD, claim.identity());
         } else if (isFull()) {
             refuse(origin, wish, Refusal.BUSY);
         } else {
             long generation = wish.generation() == 0 ? claim.generation() + 1 : wish.generation();
-            claim = new Claim(generation, origin, wish.identity());
+            claim = new Claim(generation, origin, liveness.incarnation(origin), wish.identity());
             number(
                     origin,
                     wish,
@@ -423,7 +422,7 @@ final class ClientDesk {
     }
 
     private ClientReply holder(ClientRequest request) {
-        boolean gone = deadNodes.contains(claim.node());
+        boolean gone = liveness.isGone(claim);
         return new ClientReply.Holder(
                 data.options.shard(),
                 request.client(),

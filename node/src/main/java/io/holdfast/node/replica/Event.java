@@ -37,8 +37,12 @@ public sealed interface Event {
      */
     record NodeDead(int node) implements Event {}
 
-    /** The node is there (again). */
-    record NodeAlive(int node) implements Event {}
+    /**
+     * The node is there (again); also said of this node itself, at its start.
+     *
+     * @param incarnation of the process, not 0: clients of an earlier one are gone
+     */
+    record NodeAlive(int node, long incarnation) implements Event {}
 
     /** The entries of a {@link Effect.SendEntries} are no longer in the journal. */
     record EntriesGone(int to) implements Event {}

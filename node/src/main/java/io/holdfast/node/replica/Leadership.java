@@ -10,7 +10,6 @@ import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 
 /**
  * The leader's role in one epoch: numbers entries, sends them, decides what is committed, keeps the
@@ -49,7 +48,7 @@ final class Leadership {
      *
      * @param afterPowerLoss the election counted promises of replicas that may have forgotten
      */
-    Leadership(ReplicaData data, boolean afterPowerLoss, Set<Integer> deadNodes, long nowNanos) {
+    Leadership(ReplicaData data, boolean afterPowerLoss, Liveness liveness, long nowNanos) {
         this.data = data;
         timing = data.options.timing();
         epoch = data.hard().promised();
@@ -62,7 +61,7 @@ final class Leadership {
                 followers.add(new Progress(node, firstSequence));
             }
         }
-        desk = new ClientDesk(data, this, deadNodes);
+        desk = new ClientDesk(data, this, liveness);
         EntryKind kind = afterPowerLoss ? EntryKind.POWER_LOSS : EntryKind.NOOP;
         data.append(Entry.builder(shard(), kind).at(epoch, firstSequence, data.commit()).build());
     }

@@ -16,8 +16,6 @@ import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseRequest;
 import java.util.List;
-import java.util.Set;
-import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -43,7 +41,7 @@ public final class Replica {
     private final ReplicaOptions options;
     private final Timing timing;
     private final ReplicaData data;
-    private final Set<Integer> deadNodes = new TreeSet<>();
+    private final Liveness liveness = new Liveness();
 
     /** At most one of these two is there; neither: follower. */
     private @Nullable Leadership leadership;
@@ -127,8 +125,8 @@ public final class Replica {
                     leadership.handOver(target, nowNanos);
                 }
             }
-            case Event.NodeDead(int node) -> deadNodes.add(node);
-            case Event.NodeAlive(int node) -> deadNodes.remove(node);
+            case Event.NodeDead(int node) -> liveness.onDead(node);
+            case Event.NodeAlive(int node, long incarnation) -> liveness.onAlive(node, incarnation);
             case Event.EntriesGone(int to) -> {
                 if (leadership != null) {
                     leadership.onEntriesGone(to);
@@ -289,7 +287,7 @@ public final class Replica {
         leader = options.self();
         data.become(data.hard().withStanding(Standing.VOTER));
         announcedLeader = leader;
-        leadership = new Leadership(data, afterPowerLoss, deadNodes, nowNanos);
+        leadership = new Leadership(data, afterPowerLoss, liveness, nowNanos);
     }
 
     // ---- messages

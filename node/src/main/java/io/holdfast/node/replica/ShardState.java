@@ -73,7 +73,7 @@ final class ShardState {
             case POWER_LOSS -> {
                 sessions.clear();
                 powerLossThrough = newestSession;
-                claim = new Claim(claim.generation() + 1, 0, "");
+                claim = new Claim(claim.generation() + 1, 0, 0, "");
             }
         }
     }

@@ -145,6 +145,19 @@ class ReplicaTest {
                 .isEqualTo(Refusal.FENCED);
     }
 
+    @Test
+    void claimEndsWithTheProcessOfItsNode() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int session = openSession(exclusive);
+        exclusive.step(1, new Event.NodeAlive(ReplicaGroup.CLIENT, 5));
+        assertDone(exclusive.ask(1, claim(session, 1, "a@node9", false)));
+        assertThat(refusal(exclusive.ask(1, claim(session, 2, "b@node2", false))))
+                .isEqualTo(Refusal.HELD);
+        exclusive.step(1, new Event.NodeAlive(ReplicaGroup.CLIENT, 6));
+        assertDone(exclusive.ask(1, claim(session, 3, "b@node2", false)));
+    }
+
     private static ClientRequest.Claim claim(
             int session, long request, String identity, boolean force) {
         return new ClientRequest.Claim(ReplicaGroup.SHARD, 1, request, session, identity, 0, force);

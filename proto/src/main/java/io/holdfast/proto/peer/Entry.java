@@ -35,8 +35,8 @@ import java.util.zip.CRC32C;
  *     96    8 low water  all of the session's requests below this are settled at the client
  *    104    8 generation of the attachment the request belongs to, 0: none
  *    112   16 reserved   0
- *    128      payload    WRITE: count sealed blocks; CLAIM: the holder's node (4), then its
- *                        identity in UTF-8; else empty
+ *    128      payload    WRITE: count sealed blocks; CLAIM: the holder's node (4), that
+ *                        node's incarnation (8), the holder's identity in UTF-8; else empty
  * </pre>
  *
  * <p>Immutable; the payload array must not be changed by anyone after construction.
@@ -207,7 +207,7 @@ public final class Entry {
         boolean fits =
                 switch (kind) {
                     case WRITE -> payload.length == count * Blocks.SEALED_SIZE;
-                    case CLAIM -> payload.length > 4 && payload.length <= 4 + MAX_IDENTITY_BYTES;
+                    case CLAIM -> payload.length > 12 && payload.length <= 12 + MAX_IDENTITY_BYTES;
                     default -> payload.length == 0;
                 };
         if (!fits) {

@@ -1,0 +1,364 @@
+package io.holdfast.client;
+
+import io.holdfast.client.BlockDevice.Outcome;
+import io.holdfast.client.crypto.NonceSource;
+import io.holdfast.proto.catalogue.Volume;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Refused;
+import io.holdfast.proto.peer.ClientRequest;
+import java.util.Arrays;
+import java.util.function.Consumer;
+import java.util.function.LongFunction;
+import java.util.function.LongPredicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The session and, for an exclusive volume, the claim of one volume client.
+ *
+ * <p>The session number is granted by shard 0 and then told to each other shard before the first
+ * request there; likewise the claim's generation, when the first write comes. A session that a
+ * shard turns out not to know is given up as a whole, and a new number is asked for: a number is
+ * never opened twice at the same shard after it was closed there, and nonces come from one source
+ * per number.
+ */
+final class Attachment {
+    /** After HELD, writes are refused for this long before the leader is asked again. */
+    static final long HELD_NANOS = 1_000_000_000L;
+
+    /** A session given up sooner than this after its opening is not replaced before it. */
+    static final long REOPEN_NANOS = 100_000_000L;
+
+    /** Whether a request may start. */
+    enum Readiness {
+        READY,
+        WAIT,
+        /** Another client holds the volume. */
+        HELD
+    }
+
+    private enum Told {
+        NO,
+        ASKED,
+        YES
+    }
+
+    private final VolumeClient client;
+    private final boolean exclusive;
+    private final Told[] sessionAt;
+    private final Told[] claimAt;
+    private int session;
+    private long generation;
+    private @Nullable NonceSource nonces;
+    private long openAllowedNanos;
+    private long heldUntilNanos;
+    private boolean wasOpened;
+    private boolean wasHeld;
+
+    Attachment(VolumeClient client, Volume volume) {
+        this.client = client;
+        exclusive = volume.attach() == Volume.Attach.EXCLUSIVE;
+        sessionAt = new Told[volume.shards().size()];
+        claimAt = new Told[volume.shards().size()];
+        forgetSession();
+    }
+
+    int session() {
+        return session;
+    }
+
+    long generation() {
+        return generation;
+    }
+
+    /**
+     * The nonces of the current session.
+     *
+     * @throws IllegalStateException when there is no session
+     */
+    NonceSource nonces() {
+        if (nonces == null) {
+            throw new IllegalStateException("no nonces without a session");
+        }
+        return nonces;
+    }
+
+    /** Asks for a session, if there is none, so that the first write does not wait for it. */
+    void open() {
+        if (session != 0 || sessionAt[0] != Told.NO) {
+            return;
+        }
+        long now = client.now();
+        if (wasOpened && now - openAllowedNanos < 0) {
+            return; // the sweep comes here again
+        }
+        wasOpened = true;
+        openAllowedNanos = now + REOPEN_NANOS;
+        sessionAt[0] = Told.ASKED;
+        ShardChannel first = client.channel(0);
+        control(
+                first,
+                number -> new ClientRequest.OpenSession(first.id, client.number(), number, 0),
+                value -> value >= 1 && value <= Integer.MAX_VALUE,
+                this::onGranted);
+    }
+
+    private void onGranted(ClientReply reply) {
+        if (!(reply instanceof ClientReply.Done done)) {
+            sessionAt[0] = Told.NO;
+            client.failWaiting(outcome(reply));
+            return;
+        }
+        session = (int) done.value();
+        nonces = new NonceSource(client.keyId(), session);
+        sessionAt[0] = Told.YES;
+        client.events().sessionOpened(client.volumeNumber());
+        for (int i = 1; i < sessionAt.length; i++) {
+            tellSession(client.channel(i));
+        }
+        client.pumpAll();
+    }
+
+    private void tellSession(ShardChannel channel) {
+        int told = session;
+        sessionAt[channel.index] = Told.ASKED;
+        control(
+                channel,
+                number -> new ClientRequest.OpenSession(channel.id, client.number(), number, told),
+                reply -> {
+                    if (told != session) {
+                        return;
+                    }
+                    if (reply instanceof ClientReply.Done) {
+                        sessionAt[channel.index] = Told.YES;
+                        channel.pump();
+                    } else if (isFenced(reply)) {
+                        forgetSession();
+                        client.pumpAll();
+                    } else {
+                        sessionAt[channel.index] = Told.NO;
+                        channel.failWaiting(outcome(reply));
+                    }
+                });
+    }
+
+    /** Whether a request may start, after asking for what it lacks. */
+    Readiness readiness(ShardChannel channel, Request request) {
+        if (session == 0) {
+            open();
+            return Readiness.WAIT;
+        }
+        if (sessionAt[channel.index] != Told.YES) {
+            if (sessionAt[channel.index] == Told.NO) {
+                tellSession(channel);
+            }
+            return Readiness.WAIT;
+        }
+        if (!exclusive || !request.needsClaim()) {
+            return Readiness.READY;
+        }
+        if (generation == 0) {
+            if (claimAt[0] == Told.ASKED) {
+                return Readiness.WAIT;
+            }
+            if (wasHeld && client.now() - heldUntilNanos < 0) {
+                return Readiness.HELD;
+            }
+            claim();
+            return Readiness.WAIT;
+        }
+        if (claimAt[channel.index] != Told.YES) {
+            if (claimAt[channel.index] == Told.NO) {
+                tellClaim(channel);
+            }
+            return Readiness.WAIT;
+        }
+        return Readiness.READY;
+    }
+
+    private void claim() {
+        int in = session;
+        claimAt[0] = Told.ASKED;
+        ShardChannel first = client.channel(0);
+        control(
+                first,
+                number ->
+                        new ClientRequest.Claim(
+                                first.id,
+                                client.number(),
+                                number,
+                                in,
+                                client.identity().name(),
+                                0,
+                                false),
+                value -> value >= 1,
+                reply -> {
+                    if (in != session) {
+                        return;
+                    }
+                    claimAt[0] = Told.NO;
+                    wasHeld = false;
+                    if (reply instanceof ClientReply.Done done) {
+                        generation = done.value();
+                        claimAt[0] = Told.YES;
+                        client.events().claimGranted(client.volumeNumber(), generation);
+                    } else if (reply instanceof Refused refused
+                            && refused.why() == ClientReply.Refusal.HELD) {
+                        wasHeld = true;
+                        heldUntilNanos = client.now() + HELD_NANOS;
+                    } else if (isFenced(reply)) {
+                        forgetSession();
+                    } else {
+                        client.failWaiting(outcome(reply));
+                    }
+                    client.pumpAll();
+                });
+    }
+
+    private void tellClaim(ShardChannel channel) {
+        int in = session;
+        long told = generation;
+        claimAt[channel.index] = Told.ASKED;
+        control(
+                channel,
+                number ->
+                        new ClientRequest.Claim(
+                                channel.id,
+                                client.number(),
+                                number,
+                                in,
+                                client.identity().name(),
+                                told,
+                                false),
+                reply -> {
+                    if (in != session || told != generation) {
+                        return;
+                    }
+                    if (reply instanceof ClientReply.Done) {
+                        claimAt[channel.index] = Told.YES;
+                        channel.pump();
+                    } else if (isFenced(reply)) {
+                        // Either a newer claim came first or the session is gone there; a new
+                        // session serves for both.
+                        forgetSession();
+                        client.pumpAll();
+                    } else {
+                        claimAt[channel.index] = Told.NO;
+                        channel.failWaiting(outcome(reply));
+                    }
+                });
+    }
+
+    /** A request was fenced: its claim is over, or its session is. */
+    void onFenced(Request request) {
+        if (request.session != session) {
+            return;
+        }
+        if (exclusive && request.needsClaim()) {
+            if (request.generation == generation) {
+                forgetClaim();
+            }
+        } else {
+            forgetSession();
+        }
+    }
+
+    private void forgetClaim() {
+        generation = 0;
+        Arrays.fill(claimAt, Told.NO);
+    }
+
+    private void forgetSession() {
+        session = 0;
+        nonces = null;
+        Arrays.fill(sessionAt, Told.NO);
+        forgetClaim();
+    }
+
+    /** Whether an answer is outstanding that would grant a session or a claim. */
+    boolean isAsking() {
+        return (session == 0 && sessionAt[0] == Told.ASKED)
+                || (generation == 0 && claimAt[0] == Told.ASKED);
+    }
+
+    /** Gives up the claim, then the session, everywhere; {@code done} when all shards answered. */
+    void detach(Runnable done) {
+        if (session == 0) {
+            done.run();
+            return;
+        }
+        int in = session;
+        long claimed = generation;
+        Countdown released =
+                new Countdown(() -> {
+                    Countdown closed = new Countdown(done);
+                    for (int i = 0; i < sessionAt.length; i++) {
+                        if (sessionAt[i] != Told.NO) {
+                            ShardChannel channel = client.channel(i);
+                            closed.expect();
+                            control(
+                                    channel,
+                                    number ->
+                                            new ClientRequest.CloseSession(
+                                                    channel.id, client.number(), number, in),
+                                    reply -> closed.arrived());
+                        }
+                    }
+                    closed.arrived();
+                });
+        for (int i = 0; i < claimAt.length; i++) {
+            if (claimed != 0 && claimAt[i] != Told.NO) {
+                ShardChannel channel = client.channel(i);
+                released.expect();
+                control(
+                        channel,
+                        number ->
+                                new ClientRequest.Release(
+                                        channel.id, client.number(), number, in, claimed),
+                        reply -> released.arrived());
+            }
+        }
+        released.arrived();
+    }
+
+    private static final class Countdown {
+        private final Runnable done;
+        private int open = 1;
+
+        Countdown(Runnable done) {
+            this.done = done;
+        }
+
+        void expect() {
+            open++;
+        }
+
+        void arrived() {
+            if (--open == 0) {
+                done.run();
+            }
+        }
+    }
+
+    private static void control(
+            ShardChannel channel,
+            LongFunction<ClientRequest> maker,
+            Consumer<ClientReply> answered) {
+        control(channel, maker, value -> true, answered);
+    }
+
+    private static void control(
+            ShardChannel channel,
+            LongFunction<ClientRequest> maker,
+            LongPredicate valid,
+            Consumer<ClientReply> answered) {
+        channel.submit(new ControlRequest(channel, maker, valid, answered));
+    }
+
+    private static boolean isFenced(ClientReply reply) {
+        return reply instanceof Refused refused && refused.why() == ClientReply.Refusal.FENCED;
+    }
+
+    private static Outcome outcome(ClientReply reply) {
+        return reply instanceof Refused refused ? Request.outcomeOf(refused) : Outcome.IO_ERROR;
+    }
+}

@@ -1,0 +1,72 @@
+package io.holdfast.client.admin;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.json.JsonMapper;
+
+/** Records of this package to and from JSON; the same for client and server. Thread-safe. */
+public final class AdminJson {
+    // A client meets newer nodes: fields it does not know are none of its business. A field that is
+    // missing or null where a number belongs is an error, not a silent 0.
+    private static final JsonMapper MAPPER =
+            JsonMapper.builder()
+                    .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
+                    .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
+                    .disable(DeserializationFeature.ACCEPT_FLOAT_AS_INT)
+                    .build();
+
+    // What people send to a node is read strictly: a mistyped field must not fall back to a
+    // default.
+    private static final JsonMapper STRICT =
+            MAPPER.rebuild().enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES).build();
+
+    private AdminJson() {}
+
+    public static String write(Object record) {
+        try {
+            return MAPPER.writeValueAsString(record);
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException("cannot write " + record.getClass(), e);
+        }
+    }
+
+    /** Like {@link #write}, indented for people. */
+    public static String writePretty(Object record) {
+        try {
+            return MAPPER.writerWithDefaultPrettyPrinter().writeValueAsString(record);
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException("cannot write " + record.getClass(), e);
+        }
+    }
+
+    /**
+     * Reads an answer; unknown fields are ignored.
+     *
+     * @throws IllegalArgumentException naming what is wrong
+     */
+    public static <T> T read(String json, Class<T> type) {
+        return read(MAPPER, json, type);
+    }
+
+    /**
+     * Reads a request; unknown fields are an error.
+     *
+     * @throws IllegalArgumentException naming what is wrong
+     */
+    public static <T> T readStrict(String json, Class<T> type) {
+        return read(STRICT, json, type);
+    }
+
+    private static <T> T read(JsonMapper mapper, String json, Class<T> type) {
+        T value;
+        try {
+            value = mapper.readValue(json, type);
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException(e.getOriginalMessage(), e);
+        }
+        if (value == null) {
+            throw new IllegalArgumentException("null instead of " + type.getSimpleName());
+        }
+        return value;
+    }
+}

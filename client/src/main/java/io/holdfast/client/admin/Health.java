@@ -1,0 +1,16 @@
+package io.holdfast.client.admin;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * {@code GET /healthz}: with status 200 when serving, else 503.
+ *
+ * @param status {@link #SERVING} or {@link #STARTING}
+ * @param reason what the node waits for; null when it serves
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+public record Health(String status, @Nullable String reason) {
+    public static final String SERVING = "serving";
+    public static final String STARTING = "starting";
+}

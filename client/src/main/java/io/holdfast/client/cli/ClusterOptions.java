@@ -1,0 +1,88 @@
+package io.holdfast.client.cli;
+
+import io.holdfast.client.admin.AdminClient;
+import io.holdfast.config.ConfigException;
+import io.holdfast.config.ConfigLoader;
+import io.holdfast.config.NodeConfig.Endpoint;
+import io.holdfast.config.NodeConfig.Member;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/** How a command finds its cluster: {@code --admin}, {@code --dir}, HOLDFAST_ADMIN, ./run. */
+final class ClusterOptions {
+    static final String ADMIN_VARIABLE = "HOLDFAST_ADMIN";
+
+    private static final Path DEFAULT_DIR = Path.of("run");
+
+    @Option(
+            names = "--dir",
+            paramLabel = "DIR",
+            description = "Folder of a local cluster made by 'holdfast up' (default: ./run).")
+    private @Nullable Path dir;
+
+    @Option(
+            names = "--admin",
+            paramLabel = "HOST:PORT[,...]",
+            description =
+                    "Admin addresses of any of the nodes; the others are tried when one is down."
+                            + " Default: the variable HOLDFAST_ADMIN.")
+    private @Nullable String admin;
+
+    @Option(names = "--json", description = "Print JSON instead of a table.")
+    private boolean json;
+
+    boolean json() {
+        return json;
+    }
+
+    AdminClient connect() {
+        return new AdminClient(endpoints());
+    }
+
+    /** Admin addresses of the cluster's nodes. */
+    List<Endpoint> endpoints() {
+        String variable = System.getenv(ADMIN_VARIABLE);
+        if (admin != null) {
+            return parse("--admin", admin);
+        }
+        if (dir == null && variable != null && !variable.isBlank()) {
+            return parse(ADMIN_VARIABLE, variable);
+        }
+        return local(dir != null ? dir : DEFAULT_DIR);
+    }
+
+    private static List<Endpoint> local(Path dir) {
+        Path file = dir.resolve("cluster.conf");
+        if (!Files.exists(file)) {
+            throw new CliException(
+                    ExitCode.UNREACHABLE,
+                    "there is no cluster in " + dir + " (no " + file + ")",
+                    "start one with 'holdfast up', or name a cluster with --dir or --admin");
+        }
+        try {
+            return ConfigLoader.loadCluster(file).nodes().stream().map(Member::http).toList();
+        } catch (ConfigException e) {
+            throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
+        }
+    }
+
+    static List<Endpoint> parse(String source, String addresses) {
+        List<Endpoint> endpoints = new ArrayList<>();
+        for (String address : addresses.split(",", -1)) {
+            Optional<Endpoint> endpoint = Endpoint.parse(address.strip());
+            if (endpoint.isEmpty()) {
+                throw new CliException(
+                        ExitCode.USAGE,
+                        "%s: '%s' is not an address".formatted(source, address),
+                        "needs HOST:PORT, for instance 127.0.0.1:8801; several with commas");
+            }
+            endpoints.add(endpoint.get());
+        }
+        return endpoints;
+    }
+}

@@ -1,0 +1,85 @@
+package io.holdfast.client.cli;
+
+import io.holdfast.client.admin.StatusDocument;
+import io.holdfast.client.admin.StatusDocument.NodeLine;
+import io.holdfast.client.admin.StatusDocument.ReplicaLine;
+import io.holdfast.client.admin.StatusDocument.ShardLine;
+import io.holdfast.client.admin.StatusDocument.VolumeLine;
+import io.holdfast.config.ByteSize;
+import java.util.List;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** The status document as people read it. */
+final class StatusTables {
+    private StatusTables() {}
+
+    static String all(StatusDocument status) {
+        String text = nodes(status.nodes());
+        if (status.volumes().isEmpty()) {
+            return text + "\nno volumes\n";
+        }
+        return text + "\n" + volumes(status.volumes()) + "\n" + replicas(status.volumes());
+    }
+
+    static String nodes(List<NodeLine> nodes) {
+        Table table = new Table("NODE", "STATE", "NBD", "ADMIN");
+        for (NodeLine node : nodes) {
+            table.row(node.id(), node.state(), node.nbd(), node.http());
+        }
+        return table.text();
+    }
+
+    static String volumes(List<VolumeLine> volumes) {
+        Table table = new Table("VOLUME", "SIZE", "ATTACH", "DURABILITY", "SHARDS", "HOLDER");
+        for (VolumeLine volume : volumes) {
+            table.row(
+                    volume.name(),
+                    ByteSize.format(volume.sizeBytes()),
+                    volume.attach(),
+                    volume.durability(),
+                    volume.shards().size(),
+                    orDash(volume.holder()));
+        }
+        return table.text();
+    }
+
+    static String replicas(List<VolumeLine> volumes) {
+        Table table =
+                new Table(
+                        "VOLUME", "SHARD", "LEADER", "EPOCH", "COMMIT", "REPLICA", "ROLE", "STATE",
+                        "APPLIED");
+        for (VolumeLine volume : volumes) {
+            for (ShardLine shard : volume.shards()) {
+                boolean first = true;
+                for (ReplicaLine replica : shard.replicas()) {
+                    table.row(
+                            first ? volume.name() : "",
+                            first ? shard.index() : "",
+                            first ? orDash(shard.leader()) : "",
+                            first ? shard.epoch() : "",
+                            first ? shard.commit() : "",
+                            replica.node(),
+                            replica.role(),
+                            replica.state(),
+                            replica.applied());
+                    first = false;
+                }
+            }
+        }
+        return table.text();
+    }
+
+    /** Ids of the nodes that hold a copy, with commas. */
+    static String nodesOf(VolumeLine volume) {
+        return volume.shards().stream()
+                .flatMap(shard -> shard.replicas().stream())
+                .map(ReplicaLine::node)
+                .distinct()
+                .collect(Collectors.joining(", "));
+    }
+
+    private static String orDash(@Nullable String text) {
+        return text == null || text.isEmpty() ? "-" : text;
+    }
+}

@@ -1,0 +1,159 @@
+package io.holdfast.client.cli;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import io.holdfast.client.admin.AdminError;
+import io.holdfast.client.admin.AdminJson;
+import io.holdfast.client.admin.CreateVolume;
+import io.holdfast.client.admin.NodeVersion;
+import io.holdfast.client.admin.StatusDocument;
+import io.holdfast.client.admin.StatusDocument.AttachMode;
+import io.holdfast.client.admin.StatusDocument.DurabilityMode;
+import io.holdfast.client.admin.StatusDocument.NodeLine;
+import io.holdfast.client.admin.StatusDocument.NodeState;
+import io.holdfast.client.admin.StatusDocument.ReplicaLine;
+import io.holdfast.client.admin.StatusDocument.ReplicaRole;
+import io.holdfast.client.admin.StatusDocument.ReplicaState;
+import io.holdfast.client.admin.StatusDocument.ShardLine;
+import io.holdfast.client.admin.StatusDocument.VolumeLine;
+import io.holdfast.client.admin.VolumeHash;
+import io.holdfast.client.admin.VolumeHash.ShardHash;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.concurrent.Semaphore;
+
+/** A real HTTP server with the admin interface of a node and nothing behind it. */
+final class StandInNode implements AutoCloseable {
+    final String id;
+    final List<String> requests = new ArrayList<>();
+    final TreeMap<String, VolumeLine> volumes = new TreeMap<>();
+
+    /** When set, every request gets this status. */
+    volatile int failWith;
+
+    volatile String sha256 = "ab".repeat(32);
+
+    /** A permit per request. */
+    final Semaphore served = new Semaphore(0);
+
+    private final HttpServer server;
+
+    StandInNode(String id) throws IOException {
+        this.id = id;
+        server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.createContext("/", this::answer);
+        server.start();
+    }
+
+    String address() {
+        return "127.0.0.1:" + server.getAddress().getPort();
+    }
+
+    private synchronized void answer(HttpExchange exchange) throws IOException {
+        String method = exchange.getRequestMethod();
+        String path = exchange.getRequestURI().getPath();
+        String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+        requests.add(method + " " + path);
+        served.release();
+        if (failWith != 0) {
+            reply(exchange, failWith, new AdminError("no majority of nodes", "start the others"));
+        } else if (path.equals("/v1/status")) {
+            reply(exchange, 200, status());
+        } else if (path.equals("/v1/version")) {
+            reply(exchange, 200, new NodeVersion("0.1.0", id));
+        } else if (path.equals("/v1/volumes") && method.equals("GET")) {
+            reply(exchange, 200, List.copyOf(volumes.values()));
+        } else if (path.equals("/v1/volumes") && method.equals("POST")) {
+            create(exchange, AdminJson.readStrict(body, CreateVolume.class));
+        } else {
+            oneVolume(exchange, method, path.substring("/v1/volumes/".length()));
+        }
+    }
+
+    private void create(HttpExchange exchange, CreateVolume wanted) throws IOException {
+        if (volumes.containsKey(wanted.name())) {
+            reply(
+                    exchange,
+                    409,
+                    new AdminError(
+                            "volume '" + wanted.name() + "' exists already",
+                            "choose another name"));
+            return;
+        }
+        VolumeLine made = volume(wanted);
+        volumes.put(made.name(), made);
+        reply(exchange, 201, made);
+    }
+
+    private void oneVolume(HttpExchange exchange, String method, String rest) throws IOException {
+        boolean hash = rest.endsWith("/hash");
+        String name = hash ? rest.substring(0, rest.length() - "/hash".length()) : rest;
+        VolumeLine volume = volumes.get(name);
+        if (volume == null) {
+            reply(
+                    exchange,
+                    404,
+                    new AdminError("there is no volume '" + name + "'", "'holdfast volume list'"));
+        } else if (method.equals("DELETE")) {
+            volumes.remove(name);
+            exchange.sendResponseHeaders(204, -1);
+            exchange.close();
+        } else if (hash) {
+            reply(exchange, 200, new VolumeHash(id, List.of(new ShardHash(0, 42, sha256))));
+        } else {
+            reply(exchange, 200, volume);
+        }
+    }
+
+    private StatusDocument status() {
+        return new StatusDocument(
+                List.of(new NodeLine(id, 1, NodeState.ALIVE, "127.0.0.1:10809", address())),
+                List.copyOf(volumes.values()));
+    }
+
+    private static VolumeLine volume(CreateVolume wanted) {
+        DurabilityMode durability = wanted.durability();
+        AttachMode attach = wanted.attach();
+        return new VolumeLine(
+                wanted.name(),
+                wanted.sizeBytes(),
+                attach == null ? AttachMode.EXCLUSIVE : attach,
+                durability == null ? DurabilityMode.FLUSH : durability,
+                null,
+                List.of(
+                        new ShardLine(
+                                0,
+                                "node1",
+                                3,
+                                8123,
+                                List.of(
+                                        new ReplicaLine(
+                                                "node1",
+                                                ReplicaRole.LEADER,
+                                                ReplicaState.IN_SYNC,
+                                                8123),
+                                        new ReplicaLine(
+                                                "node2",
+                                                ReplicaRole.LEARNER,
+                                                ReplicaState.CATCHING_UP,
+                                                17)))));
+    }
+
+    private static void reply(HttpExchange exchange, int status, Object body) throws IOException {
+        byte[] json = AdminJson.write(body).getBytes(StandardCharsets.UTF_8);
+        exchange.getResponseHeaders().add("Content-Type", "application/json");
+        exchange.sendResponseHeaders(status, json.length);
+        exchange.getResponseBody().write(json);
+        exchange.close();
+    }
+
+    @Override
+    public void close() {
+        server.stop(0);
+    }
+}

@@ -1,0 +1,49 @@
+package io.holdfast.node.admin;
+
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/** Waits for answers of the data loop and of the coordinator, never for long. */
+final class LoopAnswers {
+    /** The data loop turns in microseconds; when it does not in this time, it is stuck. */
+    static final Duration LOOP_TIMEOUT = Duration.ofSeconds(1);
+
+    private LoopAnswers() {}
+
+    /**
+     * The answer to a question put to the data loop.
+     *
+     * @throws AdminRefusal 503 when it does not come in time
+     */
+    static <T> T get(CompletableFuture<T> answer) {
+        return get(answer, LOOP_TIMEOUT, "the data loop");
+    }
+
+    /**
+     * The answer of {@code who}.
+     *
+     * @throws AdminRefusal 503 when it does not come in time or is a failure
+     */
+    static <T> T get(CompletableFuture<T> answer, Duration timeout, String who) {
+        try {
+            return answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+        } catch (TimeoutException e) {
+            throw unavailable(who + " gave no answer within " + timeout.toMillis() + " ms");
+        } catch (ExecutionException e) {
+            throw unavailable(who + " failed: " + e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw unavailable("interrupted while waiting for " + who);
+        }
+    }
+
+    private static AdminRefusal unavailable(String error) {
+        return new AdminRefusal(
+                AdminRefusal.UNAVAILABLE,
+                error,
+                "ask again, or ask another node; see the node's log");
+    }
+}

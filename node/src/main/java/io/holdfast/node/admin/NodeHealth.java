@@ -1,0 +1,97 @@
+package io.holdfast.node.admin;
+
+import io.holdfast.client.admin.Health;
+import io.holdfast.node.port.Coordinator;
+import io.holdfast.node.replica.ReplicaStatus;
+import io.holdfast.node.runtime.DataLoop;
+import io.holdfast.node.runtime.DataLoop.ReplicaView;
+import io.holdfast.proto.catalogue.Volume;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** Whether this node serves, and if not, what it waits for. Any thread. */
+public final class NodeHealth {
+    private final DataLoop loop;
+    private final Coordinator coordinator;
+    private final int self;
+    private volatile boolean nbdBound;
+    private volatile boolean coordinatorJoined;
+    private volatile boolean stopping;
+
+    /** The health of a node that has just begun to start. */
+    public NodeHealth(DataLoop loop, Coordinator coordinator, int self) {
+        this.loop = loop;
+        this.coordinator = coordinator;
+        this.self = self;
+    }
+
+    /** NBD clients can connect from now on. */
+    public void nbdBound() {
+        nbdBound = true;
+    }
+
+    /** The catalogue can be changed from here. */
+    public void coordinatorJoined() {
+        coordinatorJoined = true;
+    }
+
+    /** The node stops. */
+    public void stopping() {
+        stopping = true;
+    }
+
+    /** The node's state, for {@code /healthz}. */
+    public Health health() {
+        String reason = reason();
+        return reason == null
+                ? new Health(Health.SERVING, null)
+                : new Health(Health.STARTING, reason);
+    }
+
+    private @Nullable String reason() {
+        if (stopping) {
+            return "the node is stopping";
+        }
+        if (!nbdBound) {
+            return "NBD is not bound yet";
+        }
+        if (!coordinatorJoined && coordinator.catalogue().version() == 0) {
+            return "no catalogue yet: waiting for a majority of the nodes";
+        }
+        try {
+            Seen seen =
+                    LoopAnswers.get(
+                            loop.thread()
+                                    .submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+            return seen.storeFailure() == null
+                    ? missing(seen.replicas())
+                    : "the store has failed: " + seen.storeFailure();
+        } catch (AdminRefusal stuck) {
+            return stuck.getMessage();
+        }
+    }
+
+    private record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}
+
+    private @Nullable String missing(List<ReplicaView> replicas) {
+        for (ReplicaView replica : replicas) {
+            ReplicaStatus status = replica.status();
+            if (status.leader() == 0) {
+                return "shard " + replica.shard() + " has no leader";
+            }
+        }
+        for (Volume volume : coordinator.catalogue().volumes()) {
+            if (volume.state() != Volume.State.READY) {
+                continue;
+            }
+            for (Volume.Shard shard : volume.shards()) {
+                if (shard.replicas().contains(self)
+                        && replicas.stream()
+                                .noneMatch(r -> r.shard().equals(volume.shardId(shard.index())))) {
+                    return "shard " + volume.shardId(shard.index()) + " is not open yet";
+                }
+            }
+        }
+        return null;
+    }
+}

@@ -1,0 +1,93 @@
+package io.holdfast.node.runtime;
+
+import io.holdfast.node.port.Coordinator.NodeState;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Decides when the clients behind a node are gone for good, so that claims they hold may be broken.
+ * One sign alone is not enough soon: a link breaks in a short partition, and gossip suspects a node
+ * that is only slow. A link that stays down for {@link #GONE_NANOS} is enough alone.
+ *
+ * <p>Being wrong costs a client its claim, never data: its late requests are fenced.
+ *
+ * <p>No clock, no threads: owned by the data loop.
+ */
+final class Liveness {
+    /** A link that is down for this long means that the node is dead, whatever gossip says. */
+    static final long GONE_NANOS = 10_000_000_000L;
+
+    /** Gossip's word counts after the link has been down for this long: dialling takes a moment. */
+    static final long CONFIRM_NANOS = 2_000_000_000L;
+
+    private final Map<Integer, Peer> peers = new TreeMap<>();
+
+    private static final class Peer {
+        boolean up;
+        boolean dead;
+        long downSinceNanos;
+
+        boolean isGone(NodeState gossip, long nowNanos) {
+            long downNanos = nowNanos - downSinceNanos;
+            return !up
+                    && (downNanos > GONE_NANOS
+                            || (gossip == NodeState.DEAD && downNanos > CONFIRM_NANOS));
+        }
+    }
+
+    /**
+     * @param others all configured nodes but this one
+     * @param nowNanos start; nobody is connected yet
+     */
+    Liveness(List<Integer> others, long nowNanos) {
+        for (int other : others) {
+            Peer peer = new Peer();
+            peer.downSinceNanos = nowNanos;
+            peers.put(other, peer);
+        }
+    }
+
+    /** The link came up. */
+    void connected(int node) {
+        Peer peer = peers.get(node);
+        if (peer != null) {
+            peer.up = true;
+            peer.dead = false;
+        }
+    }
+
+    /** The link went down. */
+    void disconnected(int node, long nowNanos) {
+        Peer peer = peers.get(node);
+        if (peer != null && peer.up) {
+            peer.up = false;
+            peer.downSinceNanos = nowNanos;
+        }
+    }
+
+    /** Nodes that have to be declared dead now; each is returned once per death. */
+    List<Integer> newlyDead(Map<Integer, NodeState> gossip, long nowNanos) {
+        List<Integer> dead = new ArrayList<>();
+        peers.forEach((node, peer) -> {
+            NodeState said = gossip.getOrDefault(node, NodeState.SUSPECT);
+            if (!peer.dead && peer.isGone(said, nowNanos)) {
+                peer.dead = true;
+                dead.add(node);
+            }
+        });
+        return dead;
+    }
+
+    /** Nodes declared dead and not seen since. */
+    List<Integer> dead() {
+        List<Integer> dead = new ArrayList<>();
+        peers.forEach((node, peer) -> {
+            if (peer.dead) {
+                dead.add(node);
+            }
+        });
+        return dead;
+    }
+}

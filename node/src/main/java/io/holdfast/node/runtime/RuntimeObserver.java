@@ -1,0 +1,35 @@
+package io.holdfast.node.runtime;
+
+import io.holdfast.node.replica.Effect;
+import io.holdfast.proto.peer.ShardId;
+
+/** What the runtime reports for metrics. Called on the data loop: must be cheap, never block. */
+public interface RuntimeObserver {
+    /** One gathered write of the journal took this long. */
+    void journalWritten(long nanos);
+
+    /** One sync of the journal took this long, waiting for a running one included. */
+    void journalSynced(long nanos);
+
+    /** Leadership of a shard as this node's replica sees it has changed. */
+    void leadershipChanged(ShardId shard, Effect.Announce announce);
+
+    /** A message of this node to itself found the queue full. */
+    void localMessageDropped();
+
+    /** Reports nothing. */
+    RuntimeObserver NONE =
+            new RuntimeObserver() {
+                @Override
+                public void journalWritten(long nanos) {}
+
+                @Override
+                public void journalSynced(long nanos) {}
+
+                @Override
+                public void leadershipChanged(ShardId shard, Effect.Announce announce) {}
+
+                @Override
+                public void localMessageDropped() {}
+            };
+}

@@ -1,0 +1,182 @@
+package io.holdfast.node.store;
+
+import io.holdfast.proto.peer.ShardId;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Ties the database to a place in the journal. Owned by the data loop, with one thread of its own.
+ *
+ * <p>A checkpoint is captured on the loop (changed rows, one row per shard, the covered place: the
+ * smallest over the shards of "first log entry not in the map"), then, on the thread, the journal
+ * is synced through all that the rows point to, then the batch is written and flushed: data first,
+ * metadata after. Captured pages stay in memory until that is done, so readers never look into the
+ * database for something that is on its way there.
+ */
+final class Checkpointer implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(Checkpointer.class);
+
+    private final UUID store;
+    private final String bootId;
+    private final Journal journal;
+    private final ExtentMap map;
+    private final MapDatabase database;
+    private final TreeMap<ShardId, ShardStore> shards;
+    private final Executor loop;
+    private final Consumer<Exception> onFailure;
+    private final ExecutorService thread =
+            Executors.newSingleThreadExecutor(Journal.daemon("store-checkpoint"));
+
+    private List<ShardId> dropped = new ArrayList<>();
+    private @Nullable Running running;
+
+    /** Any thread. */
+    private volatile long extentsEstimate;
+
+    Checkpointer(
+            UUID store,
+            String bootId,
+            Journal journal,
+            ExtentMap map,
+            MapDatabase database,
+            TreeMap<ShardId, ShardStore> shards,
+            Executor loop,
+            Consumer<Exception> onFailure) {
+        this.store = store;
+        this.bootId = bootId;
+        this.journal = journal;
+        this.map = map;
+        this.database = database;
+        this.shards = shards;
+        this.loop = loop;
+        this.onFailure = onFailure;
+        extentsEstimate = database.extentsEstimate();
+    }
+
+    /** A checkpoint under way. */
+    private final class Running {
+        final List<ShardId> dropped;
+        final List<ExtentPage> pages;
+        final CompletableFuture<Void> durable = new CompletableFuture<>();
+
+        Running(List<ShardId> dropped, List<ExtentPage> pages) {
+            this.dropped = dropped;
+            this.pages = pages;
+        }
+    }
+
+    boolean isRunning() {
+        return running != null;
+    }
+
+    long extentsEstimate() {
+        return extentsEstimate;
+    }
+
+    /** The next checkpoint removes the shard's rows. */
+    void drop(ShardId shard) {
+        dropped.add(shard);
+    }
+
+    /** Whether rows of an earlier shard of this name may still be in the database. */
+    boolean rowsAreStale(ShardId shard) {
+        Running now = running;
+        return dropped.contains(shard) || (now != null && now.dropped.contains(shard));
+    }
+
+    /**
+     * Captures the present state and makes it durable on the thread.
+     *
+     * @param clean nothing will be written after it
+     */
+    void begin(boolean clean) {
+        Check.that(running == null, "one checkpoint at a time");
+        long end = journal.write();
+        if (journal.failed()) {
+            return;
+        }
+        TreeMap<ShardId, ShardRow> rows = new TreeMap<>();
+        long covered = end;
+        for (ShardStore shard : shards.values()) {
+            ShardRow row = shard.row(end);
+            rows.put(shard.id, row);
+            covered = Math.min(covered, row.from());
+        }
+        MapChanges changes =
+                new MapChanges(dropped, new StoreRow(clean, store, covered, end, bootId));
+        changes.shards.putAll(rows);
+        Running now = new Running(dropped, map.capture(changes));
+        dropped = new ArrayList<>();
+        running = now;
+        thread.execute(() -> run(now, changes, end));
+    }
+
+    private void run(Running now, MapChanges changes, long end) {
+        try {
+            long synced = journal.sync().join();
+            Check.that(synced >= end, "a sync covers what was written before", synced, end);
+            database.write(changes);
+            extentsEstimate = database.extentsEstimate();
+            now.durable.complete(null);
+        } catch (IOException | RuntimeException e) {
+            now.durable.completeExceptionally(e);
+        }
+        try {
+            loop.execute(() -> finish(now));
+        } catch (RejectedExecutionException e) {
+            LOG.debug("The data loop has ended before a checkpoint; closing finishes it", e);
+        }
+    }
+
+    /** The checkpoint has ended. On the loop; {@link #await} may have come before. */
+    private void finish(Running ended) {
+        if (running != ended) {
+            return;
+        }
+        running = null;
+        if (ended.durable.isCompletedExceptionally()) {
+            Throwable cause = ended.durable.exceptionNow();
+            onFailure.accept(cause instanceof Exception e ? e : new IOException(cause));
+            return;
+        }
+        for (ShardId each : ended.dropped) {
+            ShardStore successor = shards.get(each);
+            if (successor != null && !dropped.contains(each)) {
+                successor.map.rowsAreStale = false;
+            }
+        }
+        map.captured(ended.pages);
+    }
+
+    /** Waits for the checkpoint under way, if there is one. */
+    void await() {
+        Running now = running;
+        if (now == null) {
+            return;
+        }
+        try {
+            now.durable.join();
+        } catch (CompletionException e) {
+            LOG.debug("A checkpoint ended with a failure, which is reported to the owners", e);
+        }
+        finish(now);
+    }
+
+    @Override
+    public void close() {
+        thread.close();
+    }
+}

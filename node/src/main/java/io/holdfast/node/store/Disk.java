@@ -1,0 +1,32 @@
+package io.holdfast.node.store;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+
+/** The two calls that make bytes of the journal last; a seam for tests of failures and counts. */
+interface Disk {
+    /** The real one. */
+    Disk REAL =
+            new Disk() {
+                @Override
+                public void write(FileChannel file, ByteBuffer bytes, long offset)
+                        throws IOException {
+                    long at = offset;
+                    while (bytes.hasRemaining()) {
+                        at += file.write(bytes, at);
+                    }
+                }
+
+                @Override
+                public void force(FileChannel file) throws IOException {
+                    file.force(false);
+                }
+            };
+
+    /** Writes all of {@code bytes} at {@code offset}. */
+    void write(FileChannel file, ByteBuffer bytes, long offset) throws IOException;
+
+    /** Syncs the file's data. */
+    void force(FileChannel file) throws IOException;
+}

@@ -1,0 +1,683 @@
+package io.holdfast.node.store;
+
+import io.holdfast.node.port.Store;
+import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.node.replica.Recovered;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ShardId;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.UUID;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.LongConsumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * {@link Store} on a directory: {@code journal/} with the segments, {@code map/} with the database,
+ * {@code lock}. See {@code docs/store.md}.
+ *
+ * <p>Invariant: whatever the map names, in memory or in the database, is in the journal; what the
+ * database names is in the synced part of it.
+ *
+ * <p>Owned by the data loop, except where the port says otherwise. Construction reads the journal
+ * from the last checkpoint on, waits for it, and may run on any thread that hands the store over to
+ * the loop safely.
+ *
+ * <p>After a failure of the disk the store writes nothing, completes no sync, and goes on reading
+ * what it can. {@link Store.Owner#failed} is called within the method that met the failure, before
+ * it returns: a caller of {@link #write} must not report entries as written once it has heard it.
+ */
+public final class JournalStore implements Store {
+    private static final Logger LOG = LoggerFactory.getLogger(JournalStore.class);
+
+    /**
+     * Most reads that wait for a reader thread; beyond, the loop reads itself and so slows down.
+     */
+    static final int MAX_WAITING_READS = 4096;
+
+    private static final int CLOSE_SECONDS = 60;
+
+    private final Path journalDirectory;
+    private final StoreOptions options;
+    private final Executor loop;
+    private final DirectoryLock lock;
+    private final MapDatabase database;
+    private final ExtentMap map;
+    private final Journal journal;
+    private final Checkpointer checkpointer;
+    private final SegmentTable segments;
+    private final BlockReader blockReader;
+    private final LogReader logReader;
+    private final ThreadPoolExecutor readers;
+
+    private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
+
+    /** Logs with entries in memory, once per entry, oldest first. */
+    private final ArrayDeque<LogIndex> cachedLogs = new ArrayDeque<>();
+
+    private long cachedLogBytes;
+    private long checkpointAt;
+    private boolean failed;
+    private boolean closed;
+
+    /**
+     * Opens the store in {@code directory}, which is made if it does not exist.
+     *
+     * @param loop runs what comes from other threads: the data loop
+     * @throws StoreException when the directory is in use, the journal is damaged, or a format is
+     *     unknown
+     */
+    public JournalStore(Path directory, StoreOptions options, Executor loop) throws IOException {
+        this(directory, options, loop, Disk.REAL);
+    }
+
+    JournalStore(Path directory, StoreOptions options, Executor loop, Disk disk)
+            throws IOException {
+        this.options = options;
+        this.loop = loop;
+        journalDirectory = directory.resolve("journal");
+        Files.createDirectories(journalDirectory);
+        Segments.syncDirectory(directory);
+        List<AutoCloseable> opened = new ArrayList<>();
+        try {
+            lock = opened(opened, DirectoryLock.take(directory));
+            database = opened(opened, new MapDatabase(directory.resolve("map")));
+            map = new ExtentMap(database, options.cacheBytes());
+            StoreRow row = database.store().orElse(null);
+            boolean rebooted = row != null && !row.bootId().equals(options.bootId());
+            boolean tailMayBeLost = row != null && rebooted && !row.clean();
+            if (row == null) {
+                row = firstRow();
+            }
+            JournalScan.End end = recover(row, tailMayBeLost);
+            journal =
+                    opened(
+                            opened,
+                            new Journal(
+                                    journalDirectory,
+                                    row.store(),
+                                    options.segmentBytes(),
+                                    end,
+                                    disk,
+                                    loop,
+                                    this::fail));
+            checkpointAt = options.checkpointBytes() - end.scannedBytes();
+            if (tailMayBeLost) {
+                demote();
+            }
+            long synced = syncNow();
+            database.write(
+                    new MapChanges(
+                            List.of(),
+                            new StoreRow(
+                                    false, row.store(), row.covered(), synced, options.bootId())));
+            checkpointer =
+                    opened(
+                            opened,
+                            new Checkpointer(
+                                    row.store(),
+                                    options.bootId(),
+                                    journal,
+                                    map,
+                                    database,
+                                    shards,
+                                    loop,
+                                    this::fail));
+            droppedInScan.forEach(checkpointer::drop);
+            PageCacheFile.Calls calls =
+                    PageCacheFile.Calls.bind(BlockReader.STAGING_BYTES).orElse(null);
+            segments = new SegmentTable(journalDirectory, calls);
+            readers =
+                    new ThreadPoolExecutor(
+                            options.readThreads(),
+                            options.readThreads(),
+                            0,
+                            TimeUnit.SECONDS,
+                            new ArrayBlockingQueue<>(MAX_WAITING_READS),
+                            Journal.daemon("store-read"),
+                            new ThreadPoolExecutor.CallerRunsPolicy());
+            blockReader = new BlockReader(segments, calls, readers, loop);
+            logReader = new LogReader(segments);
+        } catch (IOException | RuntimeException e) {
+            for (AutoCloseable each : opened.reversed()) {
+                closeAfterFailure(each, e);
+            }
+            throw e;
+        }
+        evictLogs();
+        LOG.info(
+                "Store in {} is open: {} shards, journal end {}",
+                directory,
+                shards.size(),
+                Place.text(journal.end()));
+    }
+
+    private static <T extends AutoCloseable> T opened(List<AutoCloseable> all, T one) {
+        all.add(one);
+        return one;
+    }
+
+    private static void closeAfterFailure(AutoCloseable opened, Exception failure) {
+        try {
+            opened.close();
+        } catch (Exception e) {
+            failure.addSuppressed(e);
+        }
+    }
+
+    private StoreRow firstRow() throws IOException {
+        if (!Segments.list(journalDirectory).isEmpty()) {
+            throw new StoreException(
+                    "there are segments in "
+                            + journalDirectory
+                            + " but no map beside them: parts of this data directory are missing");
+        }
+        long start = Place.of(1, 0);
+        StoreRow row = new StoreRow(false, UUID.randomUUID(), start, start, options.bootId());
+        // Before the first segment exists, so that segments without a map are always an error.
+        database.write(new MapChanges(List.of(), row));
+        return row;
+    }
+
+    private final List<ShardId> droppedInScan = new ArrayList<>();
+
+    private JournalScan.End recover(StoreRow row, boolean tailMayBeLost) throws IOException {
+        for (var each : database.shards().entrySet()) {
+            ShardMap pages = new ShardMap(each.getKey(), false);
+            shards.put(each.getKey(), new ShardStore(each.getKey(), pages, each.getValue()));
+        }
+        JournalScan scan =
+                new JournalScan(journalDirectory, row.store(), row.synced(), tailMayBeLost);
+        return scan.run(row.covered(), new Replay());
+    }
+
+    /** Brings the shards from the checkpoint's state to the journal's end. */
+    private final class Replay implements JournalScan.Visitor {
+        @Override
+        public void entry(Entry entry, long place) throws IOException {
+            ShardStore shard = shards.get(entry.shard());
+            if (shard == null || place < shard.from) {
+                // Of a shard that was dropped, or is in the map already.
+                return;
+            }
+            if (entry.isMoved()) {
+                map.put(shard.map, entry, place);
+                return;
+            }
+            if (entry.sequence() != shard.log.last() + 1) {
+                throw new StoreException(
+                        "journal is damaged: "
+                                + entry
+                                + " at "
+                                + Place.text(place)
+                                + " follows sequence "
+                                + shard.log.last());
+            }
+            addToLog(shard, entry, place);
+            shard.recovered.add(entry);
+        }
+
+        @Override
+        public void mark(Mark mark, long place) throws IOException {
+            ShardId id = mark.shard();
+            if (id == null) {
+                return;
+            }
+            HardState state = mark.state();
+            ShardStore shard = shards.get(id);
+            if (mark.type() == Mark.Type.CREATE && state != null) {
+                if (shard == null) {
+                    boolean stale = droppedInScan.contains(id);
+                    shards.put(id, fresh(id, state, stale));
+                }
+                return;
+            }
+            if (shard == null || place < shard.from) {
+                return;
+            }
+            if (state != null) {
+                shard.hardState = state;
+            }
+            switch (mark.type()) {
+                case DROP -> {
+                    forget(shard);
+                    droppedInScan.add(id);
+                }
+                case TRUNCATE -> {
+                    cachedLogBytes -= shard.log.truncate(mark.position());
+                    while (!shard.recovered.isEmpty()
+                            && shard.recovered.getLast().sequence() > mark.position()) {
+                        shard.recovered.removeLast();
+                    }
+                }
+                case BASE -> {
+                    for (Entry each : shard.recovered) {
+                        if (each.sequence() <= mark.applied()) {
+                            map.put(shard.map, each, shard.log.place(each.sequence()));
+                        }
+                    }
+                    shard.recovered.clear();
+                    restartLog(shard, mark.epoch(), mark.position(), mark.body());
+                }
+                case STATE, CREATE, SYNCED -> {}
+            }
+        }
+    }
+
+    private static ShardStore fresh(ShardId id, HardState state, boolean rowsAreStale) {
+        ShardRow nothing = new ShardRow(state, 0, 0, Place.NONE, new byte[0]);
+        return new ShardStore(id, new ShardMap(id, rowsAreStale), nothing);
+    }
+
+    private void restartLog(ShardStore shard, long epoch, long sequence, byte[] state) {
+        cachedLogBytes -= shard.log.cachedBytes();
+        shard.log.restart(sequence);
+        shard.base = sequence;
+        shard.baseEpoch = epoch;
+        shard.baseState = state;
+        shard.mapThrough = sequence;
+    }
+
+    private void addToLog(ShardStore shard, Entry entry, long place) {
+        shard.log.add(entry, place);
+        cachedLogs.add(shard.log);
+        cachedLogBytes += entry.sizeBytes();
+    }
+
+    private void evictLogs() {
+        while (cachedLogBytes > options.logCacheBytes() && !cachedLogs.isEmpty()) {
+            cachedLogBytes -= cachedLogs.remove().evictOldest();
+        }
+    }
+
+    /** After an unclean restart of the machine tails may be gone: nobody here may vote. */
+    private void demote() {
+        for (ShardStore shard : shards.values()) {
+            if (shard.hardState.standing() == Standing.VOTER) {
+                HardState old = shard.hardState;
+                shard.hardState = new HardState(old.promised(), old.promisedTo(), Standing.LEARNER);
+                journal.append(Mark.state(shard.id, shard.hardState));
+                LOG.warn(
+                        "Shard {} does not vote until it has caught up: this machine was restarted"
+                                + " without the store having been closed",
+                        shard.id);
+            }
+        }
+    }
+
+    /** Writes and syncs all that is queued; waits. */
+    private long syncNow() throws IOException {
+        journal.write();
+        try {
+            return journal.sync().join();
+        } catch (CompletionException e) {
+            throw new IOException("cannot sync the journal", e.getCause());
+        }
+    }
+
+    private void fail(Exception cause) {
+        if (failed) {
+            return;
+        }
+        failed = true;
+        LOG.error("The store in {} has failed", journalDirectory, cause);
+        journal.fail(cause);
+        for (ShardStore shard : List.copyOf(shards.values())) {
+            Owner owner = shard.owner;
+            if (owner != null) {
+                owner.failed(cause);
+            }
+        }
+    }
+
+    @Override
+    public Set<ShardId> shards() {
+        return new TreeSet<>(shards.keySet());
+    }
+
+    @Override
+    public Recovered open(ShardId id, Owner owner) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || shard.owner != null) {
+            throw new IllegalStateException(
+                    "shard " + id + (shard == null ? " has no past here" : " is open already"));
+        }
+        shard.owner = owner;
+        List<Entry> entries = List.copyOf(shard.recovered);
+        shard.recovered = List.of();
+        return new Recovered(
+                shard.hardState, shard.baseEpoch, shard.base, shard.baseState, entries);
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * @throws UncheckedIOException when the disk has failed
+     */
+    @Override
+    public Recovered create(ShardId id, HardState state, Owner owner) {
+        if (shards.containsKey(id)) {
+            throw new IllegalStateException("shard " + id + " exists already");
+        }
+        ShardStore shard = fresh(id, state, checkpointer.rowsAreStale(id));
+        shard.owner = owner;
+        if (!failed) {
+            shards.put(id, shard);
+            shard.from = journal.append(Mark.create(id, state));
+        }
+        try {
+            syncNow();
+        } catch (IOException e) {
+            fail(e);
+            shards.remove(id);
+            throw new UncheckedIOException("cannot create shard " + id, e);
+        }
+        return Recovered.nothing(state);
+    }
+
+    @Override
+    public void drop(ShardId id) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed) {
+            return;
+        }
+        journal.append(Mark.drop(id));
+        forget(shard);
+        checkpointer.drop(id);
+    }
+
+    private void forget(ShardStore shard) {
+        shards.remove(shard.id);
+        cachedLogBytes -= shard.log.cachedBytes();
+        shard.log.restart(shard.log.last());
+        map.drop(shard.map);
+    }
+
+    @Override
+    public void append(ShardId id, List<Entry> entries, @Nullable HardState state) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed) {
+            return;
+        }
+        for (Entry entry : entries) {
+            if (entry.isMoved() || !entry.shard().equals(id)) {
+                throw new IllegalArgumentException(entry + " in the log of shard " + id);
+            }
+            addToLog(shard, entry, journal.append(entry));
+        }
+        if (state != null) {
+            shard.hardState = state;
+            journal.append(Mark.state(id, state));
+        }
+    }
+
+    @Override
+    public void truncate(ShardId id, long sequence) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed || sequence >= shard.log.last()) {
+            return;
+        }
+        Check.that(
+                sequence >= shard.mapThrough,
+                "what is in the map stays in the log",
+                sequence,
+                shard.mapThrough);
+        cachedLogBytes -= shard.log.truncate(sequence);
+        journal.append(Mark.truncate(id, sequence));
+    }
+
+    @Override
+    public long write() {
+        long end = journal.write();
+        evictLogs();
+        return end;
+    }
+
+    @Override
+    public void sync(LongConsumer done) {
+        if (!failed) {
+            journal.sync(done);
+        }
+    }
+
+    @Override
+    public List<Entry> log(ShardId id, long from, long through, int maxBytes) {
+        ShardStore shard = shards.get(id);
+        if (shard == null) {
+            return List.of();
+        }
+        return logReader.read(shard, from, Math.min(through, shard.log.last()), maxBytes);
+    }
+
+    @Override
+    public void apply(ShardId id, List<Entry> entries) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed) {
+            return;
+        }
+        try {
+            for (Entry entry : entries) {
+                long place = shard.log.place(entry.sequence());
+                Check.that(
+                        place != Place.NONE,
+                        "what is applied is in the log",
+                        entry.sequence(),
+                        shard.log.first(),
+                        shard.log.last());
+                map.put(shard.map, entry, place);
+                shard.mapThrough = Math.max(shard.mapThrough, entry.sequence());
+            }
+        } catch (DamagedMapException e) {
+            fail(e);
+        }
+    }
+
+    @Override
+    public void appendMoved(ShardId id, List<Entry> moved) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed) {
+            return;
+        }
+        try {
+            for (Entry entry : moved) {
+                if (!entry.isMoved() || !entry.shard().equals(id)) {
+                    throw new IllegalArgumentException(entry + " among moved ones of " + id);
+                }
+                map.put(shard.map, entry, journal.append(entry));
+            }
+        } catch (DamagedMapException e) {
+            fail(e);
+        }
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * <p>When the map cannot be read (the store has failed then) every condition is made to fail.
+     */
+    @Override
+    public long newestSequence(ShardId id, int layer, long block, int count) {
+        ShardStore shard = shards.get(id);
+        if (shard == null) {
+            return 0;
+        }
+        try {
+            return map.newestSequence(shard.map, layer, block, count);
+        } catch (DamagedMapException e) {
+            fail(e);
+            return Long.MAX_VALUE;
+        }
+    }
+
+    @Override
+    public void read(
+            ShardId id,
+            int layer,
+            long block,
+            int count,
+            Consumer<@Nullable List<ClientReply.Run>> done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || closed) {
+            done.accept(null);
+            return;
+        }
+        BlockReader.Plan plan = new BlockReader.Plan(block);
+        try {
+            map.read(shard.map, layer, block, count, plan::add);
+        } catch (DamagedMapException e) {
+            fail(e);
+            done.accept(null);
+            return;
+        }
+        plan.gapTo(block + count);
+        // What was appended and applied in this very turn is read from the file, too.
+        write();
+        blockReader.read(plan, done);
+    }
+
+    @Override
+    public void extents(ShardId id, long since, Cursor from, int maxBytes, Consumer<Extents> done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || closed) {
+            return;
+        }
+        ExtentWalk.Parts parts =
+                new ExtentWalk.Parts(map, database, segments, journal, readers, loop, this::fail);
+        new ExtentWalk(shard, since, from, maxBytes, done, parts).start();
+    }
+
+    /**
+     * {@inheritDoc}
+     *
+     * <p>The base with its state goes into the journal as one record, so that the journal's sync
+     * alone makes it last; the next checkpoint takes it over.
+     *
+     * @throws IllegalArgumentException when the shard's state is larger than a segment can hold
+     */
+    @Override
+    public void installBase(
+            ShardId id,
+            long baseEpoch,
+            long baseSequence,
+            byte[] shardState,
+            HardState state,
+            Runnable done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed) {
+            return;
+        }
+        Mark mark = Mark.base(id, state, baseEpoch, baseSequence, shard.mapThrough, shardState);
+        if (!journal.fits(mark)) {
+            throw new IllegalArgumentException(
+                    "state of shard "
+                            + id
+                            + " has "
+                            + shardState.length
+                            + " bytes, too many for segments of "
+                            + options.segmentBytes());
+        }
+        journal.append(mark);
+        shard.hardState = state;
+        restartLog(shard, baseEpoch, baseSequence, shardState);
+        write();
+        sync(through -> done.run());
+    }
+
+    @Override
+    public void turnEnded() {
+        if (failed || checkpointer.isRunning()) {
+            return;
+        }
+        if (journal.appendedBytes() >= checkpointAt || map.checkpointDue()) {
+            checkpoint();
+        }
+    }
+
+    /** Begins a checkpoint now; map and owners agree. */
+    void checkpoint() {
+        checkpointAt = journal.appendedBytes() + options.checkpointBytes();
+        checkpointer.begin(false);
+    }
+
+    /** Whether a checkpoint is under way. */
+    boolean checkpointRunning() {
+        return checkpointer.isRunning();
+    }
+
+    /** All reads go to the reader threads, as where the file system has none without waiting. */
+    void alwaysReadOnPool() {
+        blockReader.alwaysUsePool();
+    }
+
+    /** Bytes of map pages in memory. */
+    long mapBytes() {
+        return map.bytes();
+    }
+
+    @Override
+    public Usage usage() {
+        long free;
+        try {
+            free = Files.getFileStore(journalDirectory).getUsableSpace();
+        } catch (IOException e) {
+            free = 0;
+        }
+        return new Usage(
+                Journal.bytesOnDisk(journalDirectory), free, checkpointer.extentsEstimate());
+    }
+
+    @Override
+    public void close() {
+        close(true);
+    }
+
+    /** Closes as a crash of the process would: without a checkpoint, what is queued is lost. */
+    void abandon() {
+        close(false);
+    }
+
+    private void close(boolean cleanly) {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        checkpointer.await();
+        if (cleanly && !failed) {
+            checkpointer.begin(true);
+            checkpointer.await();
+        }
+        checkpointer.close();
+        readers.shutdown();
+        try {
+            if (!readers.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("Reads still wait for the disk after {} s", CLOSE_SECONDS);
+            }
+            segments.close();
+            journal.close();
+            database.close();
+            lock.close();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (IOException e) {
+            LOG.warn("Could not close the store in {}", journalDirectory, e);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+package io.holdfast.node.store;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** Names, making and listing of segment files. Stateless; any thread. */
+final class Segments {
+    private Segments() {}
+
+    private static final Pattern NAME = Pattern.compile("(\\d{10})\\.seg");
+    private static final int ZERO_BYTES = 1 << 20;
+
+    static Path file(Path directory, int segment) {
+        return directory.resolve("%010d.seg".formatted(segment));
+    }
+
+    /** Segment files by number. */
+    static TreeMap<Integer, Path> list(Path directory) throws IOException {
+        TreeMap<Integer, Path> found = new TreeMap<>();
+        try (Stream<Path> files = Files.list(directory)) {
+            for (Path file : (Iterable<Path>) files::iterator) {
+                Matcher name = NAME.matcher(file.getFileName().toString());
+                if (name.matches()) {
+                    found.put(Integer.parseInt(name.group(1)), file);
+                }
+            }
+        }
+        return found;
+    }
+
+    /**
+     * Makes a segment file full of zeroes, synced with its directory entry. Writing into it later
+     * changes no metadata of the file system, which makes a sync three times as fast.
+     */
+    static FileChannel prepare(Path directory, int segment, long bytes) throws IOException {
+        FileChannel made =
+                FileChannel.open(
+                        file(directory, segment),
+                        StandardOpenOption.CREATE_NEW,
+                        StandardOpenOption.WRITE);
+        try {
+            zero(made, 0, bytes);
+            made.force(true);
+            syncDirectory(directory);
+            return made;
+        } catch (IOException | RuntimeException e) {
+            made.close();
+            Files.deleteIfExists(file(directory, segment));
+            throw e;
+        }
+    }
+
+    /** Overwrites [from, to) with zeroes. */
+    static void zero(FileChannel file, long from, long to) throws IOException {
+        ByteBuffer zeroes = ByteBuffer.allocateDirect((int) Math.min(ZERO_BYTES, to - from));
+        for (long at = from; at < to; ) {
+            zeroes.clear().limit((int) Math.min(zeroes.capacity(), to - at));
+            Disk.REAL.write(file, zeroes, at);
+            at += zeroes.limit();
+        }
+    }
+
+    /** Makes names made or removed in the directory last. */
+    static void syncDirectory(Path directory) throws IOException {
+        try (FileChannel channel = FileChannel.open(directory, StandardOpenOption.READ)) {
+            channel.force(true);
+        }
+    }
+}

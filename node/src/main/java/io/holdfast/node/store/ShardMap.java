@@ -1,0 +1,60 @@
+package io.holdfast.node.store;
+
+import io.holdfast.proto.peer.ShardId;
+import io.netty.util.collection.IntObjectHashMap;
+import io.netty.util.collection.LongObjectHashMap;
+import org.jspecify.annotations.Nullable;
+
+/** The pages in memory of one life of a shard, by layer and number. Owned by the data loop. */
+final class ShardMap {
+    final ShardId shard;
+
+    /**
+     * Rows of an earlier life of the shard may still be in the database, until a checkpoint has
+     * removed them; so nothing is read from there.
+     */
+    boolean rowsAreStale;
+
+    /** The shard was dropped: pages are not listed or captured any more. */
+    boolean dropped;
+
+    private final IntObjectHashMap<LongObjectHashMap<ExtentPage>> layers = new IntObjectHashMap<>();
+
+    ShardMap(ShardId shard, boolean rowsAreStale) {
+        this.shard = shard;
+        this.rowsAreStale = rowsAreStale;
+    }
+
+    @Nullable ExtentPage page(int layer, long number) {
+        LongObjectHashMap<ExtentPage> pages = layers.get(layer);
+        return pages == null ? null : pages.get(number);
+    }
+
+    void add(ExtentPage page) {
+        LongObjectHashMap<ExtentPage> pages = layers.get(page.layer);
+        if (pages == null) {
+            pages = new LongObjectHashMap<>();
+            layers.put(page.layer, pages);
+        }
+        pages.put(page.number, page);
+    }
+
+    void remove(ExtentPage page) {
+        LongObjectHashMap<ExtentPage> pages = layers.get(page.layer);
+        if (pages != null) {
+            pages.remove(page.number);
+            if (pages.isEmpty()) {
+                layers.remove(page.layer);
+            }
+        }
+    }
+
+    /** All pages in memory, in no order. */
+    Iterable<ExtentPage> pages() {
+        java.util.List<ExtentPage> all = new java.util.ArrayList<>();
+        for (LongObjectHashMap<ExtentPage> pages : layers.values()) {
+            all.addAll(pages.values());
+        }
+        return all;
+    }
+}

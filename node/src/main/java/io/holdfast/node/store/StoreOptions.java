@@ -1,0 +1,79 @@
+package io.holdfast.node.store;
+
+import io.holdfast.config.NodeConfig;
+import io.holdfast.proto.peer.Entry;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/**
+ * Bounds of a store.
+ *
+ * @param segmentBytes size of a journal segment, {@link #MIN_SEGMENT_BYTES} to {@link
+ *     #MAX_SEGMENT_BYTES}
+ * @param checkpointBytes journal written between two checkpoints
+ * @param cacheBytes pages of the extent map held in memory
+ * @param logCacheBytes newest entries of all shards held in memory, to be sent to followers
+ * @param readThreads threads for reads that miss the page cache
+ * @param bootId names the boot of this machine; another one than at the last start means that what
+ *     was not synced may be gone
+ */
+public record StoreOptions(
+        long segmentBytes,
+        long checkpointBytes,
+        long cacheBytes,
+        long logCacheBytes,
+        int readThreads,
+        String bootId) {
+    /** A segment holds at least a few of the largest entries. */
+    public static final long MIN_SEGMENT_BYTES = 4L * Entry.MAX_SIZE;
+
+    /** Offsets within a segment are ints. */
+    public static final long MAX_SEGMENT_BYTES = 1L << 30;
+
+    /** Default of {@code logCacheBytes}. */
+    public static final long LOG_CACHE_BYTES = 32L << 20;
+
+    /** Default of {@code readThreads}. */
+    public static final int READ_THREADS = 4;
+
+    private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
+
+    public StoreOptions {
+        if (segmentBytes < MIN_SEGMENT_BYTES || segmentBytes > MAX_SEGMENT_BYTES) {
+            throw new IllegalArgumentException(
+                    "segment size must be "
+                            + MIN_SEGMENT_BYTES
+                            + " to "
+                            + MAX_SEGMENT_BYTES
+                            + " bytes, is "
+                            + segmentBytes);
+        }
+        if (checkpointBytes < 1 || cacheBytes < 1 || logCacheBytes < 1 || readThreads < 1) {
+            throw new IllegalArgumentException(
+                    "checkpoint, cache, log cache and threads must be positive, are "
+                            + checkpointBytes
+                            + ", "
+                            + cacheBytes
+                            + ", "
+                            + logCacheBytes
+                            + ", "
+                            + readThreads);
+        }
+    }
+
+    /**
+     * Options from a node's configuration and this machine's boot id.
+     *
+     * @throws IOException when the boot id cannot be read
+     */
+    public static StoreOptions of(NodeConfig.Limits limits) throws IOException {
+        return new StoreOptions(
+                limits.segmentBytes(),
+                limits.checkpointBytes(),
+                limits.cacheBytes(),
+                LOG_CACHE_BYTES,
+                READ_THREADS,
+                Files.readString(BOOT_ID).strip());
+    }
+}

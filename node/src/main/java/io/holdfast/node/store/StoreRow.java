@@ -1,0 +1,60 @@
+package io.holdfast.node.store;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.UUID;
+
+/**
+ * What a checkpoint keeps of the whole store, under the key {@code store}.
+ *
+ * <p>Layout of the value, all numbers big-endian:
+ *
+ * <pre>
+ * offset size field
+ *      0    4 version  of the map's format, 1
+ *      4    1 clean    1: the store was closed after this checkpoint, nothing was written since
+ *      5    3 reserved 0
+ *      8   16 store    id of the store, two longs
+ *     24    8 covered  place in the journal from which a start reads
+ *     32    8 synced   the journal was synced through this place
+ *     40      boot id  in UTF-8, of the boot that wrote
+ * </pre>
+ */
+record StoreRow(boolean clean, UUID store, long covered, long synced, String bootId) {
+    static final int VERSION = 1;
+    private static final int BOOT_ID = 40;
+
+    byte[] encode() {
+        byte[] boot = bootId.getBytes(StandardCharsets.UTF_8);
+        ByteBuffer out = ByteBuffer.allocate(BOOT_ID + boot.length);
+        out.putInt(VERSION);
+        out.put((byte) (clean ? 1 : 0));
+        out.position(8);
+        out.putLong(store.getMostSignificantBits());
+        out.putLong(store.getLeastSignificantBits());
+        out.putLong(covered);
+        out.putLong(synced);
+        out.put(boot);
+        return out.array();
+    }
+
+    static StoreRow decode(byte[] bytes) throws StoreException {
+        ByteBuffer in = ByteBuffer.wrap(bytes);
+        int version = bytes.length < Integer.BYTES ? 0 : in.getInt(0);
+        if (version != VERSION || bytes.length < BOOT_ID) {
+            throw new StoreException(
+                    "the map is of format "
+                            + version
+                            + " ("
+                            + bytes.length
+                            + " bytes); this program knows format "
+                            + VERSION);
+        }
+        return new StoreRow(
+                bytes[4] == 1,
+                new UUID(in.getLong(8), in.getLong(16)),
+                in.getLong(24),
+                in.getLong(32),
+                new String(bytes, BOOT_ID, bytes.length - BOOT_ID, StandardCharsets.UTF_8));
+    }
+}

@@ -1,0 +1,65 @@
+package io.holdfast.integration;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.time.Duration;
+
+/** fio over its nbd engine, writing at random places and verifying what it wrote. */
+final class FioJob implements AutoCloseable {
+    /** Far above any round's length: a hang is a failure. */
+    private static final Duration LIMIT = Duration.ofMinutes(3);
+
+    private final Tool fio;
+
+    private FioJob(Tool fio) {
+        this.fio = fio;
+    }
+
+    /**
+     * Writes {@code mebibytes} in blocks of 4 KiB at random places, each once, 16 at a time, at
+     * most {@code perSecond}; then reads everything back and compares checksums.
+     */
+    static FioJob verifiedWrites(String uri, int mebibytes, int perSecond) {
+        return new FioJob(
+                Tool.start(
+                        "fio",
+                        "--name=verified",
+                        "--ioengine=nbd",
+                        "--uri=" + uri,
+                        "--rw=randwrite",
+                        "--bs=4k",
+                        "--iodepth=16",
+                        "--size=" + mebibytes + "m",
+                        "--rate_iops=" + perSecond,
+                        "--verify=crc32c",
+                        "--verify_fatal=1",
+                        "--do_verify=1",
+                        "--randrepeat=0",
+                        "--output-format=json"));
+    }
+
+    boolean isRunning() {
+        return fio.isRunning();
+    }
+
+    /** Waits for the end; fails on any I/O or verify error. Returns the longest write, in ms. */
+    double longestWriteMillis() {
+        String output = fio.await(LIMIT).succeeds().output();
+        JsonNode job;
+        try {
+            job = new ObjectMapper().readTree(output.substring(output.indexOf('{'))).at("/jobs/0");
+        } catch (JsonProcessingException e) {
+            throw new AssertionError("fio said:\n" + output, e);
+        }
+        if (job.path("error").asInt(-1) != 0 || job.at("/write/total_ios").asLong() == 0) {
+            throw new AssertionError("fio failed:\n" + output);
+        }
+        return job.at("/write/clat_ns/max").asDouble() / 1e6;
+    }
+
+    @Override
+    public void close() {
+        fio.close();
+    }
+}

@@ -1,0 +1,111 @@
+package io.holdfast.integration;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** Runs a program, bounded in time, and keeps what it said. */
+final class Tool implements AutoCloseable {
+    /** How a program ended. */
+    record Result(int exit, String output) {
+        Result succeeds() {
+            if (exit != 0) {
+                throw new AssertionError("exit code " + exit + ":\n" + output);
+            }
+            return this;
+        }
+
+        Result fails() {
+            if (exit == 0) {
+                throw new AssertionError("succeeded, but should have failed:\n" + output);
+            }
+            return this;
+        }
+    }
+
+    private final String name;
+    private final Process process;
+    private final Path log;
+
+    private Tool(List<String> command, Map<String, String> environment) {
+        name = String.join(" ", command);
+        try {
+            log = Files.createTempFile("holdfast-tool", ".log");
+            ProcessBuilder builder =
+                    new ProcessBuilder(command)
+                            .redirectErrorStream(true)
+                            .redirectInput(new File("/dev/null"))
+                            .redirectOutput(log.toFile());
+            builder.environment().putAll(environment);
+            process = builder.start();
+        } catch (IOException e) {
+            throw new AssertionError(
+                    command.getFirst()
+                            + " could not be started; ./holdfast test installs what the tests need",
+                    e);
+        }
+    }
+
+    /** Starts a program. Closing kills it. */
+    static Tool start(String... command) {
+        return new Tool(Arrays.asList(command), Map.of());
+    }
+
+    /** Runs a program to its end. */
+    static Result run(Duration limit, String... command) {
+        return run(limit, Map.of(), Arrays.asList(command));
+    }
+
+    static Result run(Duration limit, Map<String, String> environment, List<String> command) {
+        try (Tool tool = new Tool(new ArrayList<>(command), environment)) {
+            return tool.await(limit);
+        }
+    }
+
+    boolean isRunning() {
+        return process.isAlive();
+    }
+
+    String output() {
+        try {
+            return Files.readString(log, StandardCharsets.UTF_8);
+        } catch (IOException e) {
+            throw new AssertionError("cannot read what " + name + " said", e);
+        }
+    }
+
+    /** Waits for the end. */
+    Result await(Duration limit) {
+        try {
+            if (!process.waitFor(limit.toMillis(), TimeUnit.MILLISECONDS)) {
+                throw new AssertionError(name + " still runs after " + limit + ":\n" + output());
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError("interrupted while waiting for " + name, e);
+        }
+        return new Result(process.exitValue(), output());
+    }
+
+    @Override
+    public void close() {
+        process.descendants().forEach(ProcessHandle::destroyForcibly);
+        process.destroyForcibly();
+        try {
+            process.waitFor(10, TimeUnit.SECONDS);
+            Files.deleteIfExists(log);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (IOException e) {
+            throw new AssertionError(e);
+        }
+    }
+}
