@@ -149,6 +149,7 @@ final class Leadership {
             data.applyCommitted();
             if (!serving) {
                 serving = true;
+                desk.begin();
                 data.outbox.add(
                         new Effect.Announce(Effect.Role.LEADER, epoch, data.options.self()));
             }
