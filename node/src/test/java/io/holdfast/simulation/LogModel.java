@@ -93,7 +93,7 @@ final class LogModel {
                 lowWater);
         lowWaters.merge(entry.session(), entry.lowWater(), Math::max);
         check(
-                !exclusive || claimed && op.generation == generation,
+                !exclusive || (claimed && op.generation == generation),
                 "fencing",
                 op,
                 " of generation ",

@@ -492,7 +492,7 @@ final class SimClient {
             ShardId shard = one.request.shard();
             int to = leaders.getOrDefault(shard, 0);
             // Whoever is asked too often in vain does not lead any more.
-            if (to == 0 || one.tries > 0 && random.chance(0.5)) {
+            if (to == 0 || (one.tries > 0 && random.chance(0.5))) {
                 to = random.pick(cluster.nodeNumbers());
                 leaders.put(shard, to);
             }
@@ -505,8 +505,8 @@ final class SimClient {
     /** A client inside a node stands still with it. */
     private boolean canRun() {
         return endpoint >= PeerLinks.FIRST_AGENT
-                || cluster.node(endpoint).isRunning()
-                        && cluster.node(endpoint).incarnation() == incarnation;
+                || (cluster.node(endpoint).isRunning()
+                        && cluster.node(endpoint).incarnation() == incarnation);
     }
 
     private void end(int asker, Pending one, Ended how) {

@@ -8,6 +8,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.TreeMap;
 import java.util.function.BooleanSupplier;
@@ -75,7 +76,13 @@ final class SimCluster {
 
     /** Starts every node. */
     void start() {
-        nodes.values().forEach(SimNode::start);
+        nodes.values().forEach(this::start);
+    }
+
+    /** Starts a node that is down. */
+    void start(SimNode node) {
+        node.start();
+        coordinator.nodeAlive(node.number);
     }
 
     List<ShardId> shards() {
@@ -240,7 +247,7 @@ final class SimCluster {
                 oracle(shard).checkMap(node.number, node.store(shard));
                 byte[] own = node.replica(shard).shardState();
                 check(
-                        state == null || java.util.Arrays.equals(state, own),
+                        state == null || Arrays.equals(state, own),
                         "replicas equal",
                         "node ",
                         node.number,

@@ -106,9 +106,22 @@ final class SimCoordinator {
         toOthers(node, new Event.NodeDead(node));
     }
 
-    /** A node is there. */
+    /** A node's process is there; it and the others learn which one, one by one. */
     void nodeAlive(int node) {
-        toOthers(node, new Event.NodeAlive(node));
+        Event alive = alive(node);
+        toOthers(node, alive);
+        for (ShardId shard : cluster.shards()) {
+            cluster.node(node).tell(shard, alive);
+            for (SimNode other : cluster.nodes()) {
+                if (other.number != node && other.isUp()) {
+                    tell(node, shard, alive(other.number));
+                }
+            }
+        }
+    }
+
+    private Event alive(int node) {
+        return new Event.NodeAlive(node, cluster.node(node).incarnation());
     }
 
     private void toOthers(int node, Event event) {

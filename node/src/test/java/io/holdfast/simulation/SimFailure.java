@@ -1,5 +1,7 @@
 package io.holdfast.simulation;
 
+import org.jspecify.annotations.Nullable;
+
 /** A checker found a promise broken. */
 final class SimFailure extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -21,7 +23,7 @@ final class SimFailure extends RuntimeException {
     }
 
     /** Fails unless {@code condition}; the message is put together from its parts only then. */
-    static void check(boolean condition, String checker, Object... parts) {
+    static void check(boolean condition, String checker, @Nullable Object... parts) {
         if (!condition) {
             StringBuilder message = new StringBuilder();
             for (Object part : parts) {

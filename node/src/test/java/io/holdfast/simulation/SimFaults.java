@@ -151,8 +151,7 @@ final class SimFaults {
 
     private void startNow(SimNode node) {
         if (!node.isUp() && !down.contains(node)) {
-            node.start();
-            cluster.coordinator().nodeAlive(node.number);
+            cluster.start(node);
         }
     }
 

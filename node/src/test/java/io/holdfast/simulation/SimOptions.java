@@ -1,6 +1,7 @@
 package io.holdfast.simulation;
 
 import io.holdfast.node.replica.Timing;
+import java.util.List;
 
 /**
  * Everything that is fixed for one run, drawn from its seed.
@@ -139,7 +140,7 @@ record SimOptions(
                 network,
                 disk,
                 faults,
-                random.pick(java.util.List.of(SimCoordinator.Mode.values())),
+                random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
                 random.chance(0.3) ? 0.05 : 0.005,
                 random.between(0, 10) / 10.0,

@@ -19,6 +19,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -33,18 +34,18 @@ import org.jspecify.annotations.Nullable;
  */
 final class SimStore implements BlockVersions {
     /** Something in the journal. */
-    sealed interface Record {
+    sealed interface Item {
         /** An entry of the log. */
-        record Logged(Entry entry) implements Record {}
+        record Logged(Entry entry) implements Item {}
 
         /** Hard state. */
-        record State(HardState state) implements Record {}
+        record State(HardState state) implements Item {}
 
         /** A moved copy, not part of the log. */
-        record Moved(Entry entry) implements Record {}
+        record Moved(Entry entry) implements Item {}
 
         /** Everything before is forgotten. */
-        record Cleared(HardState state) implements Record {}
+        record Cleared(HardState state) implements Item {}
 
         /** The log restarts here, with the map as it stood then. */
         record Base(
@@ -53,7 +54,7 @@ final class SimStore implements BlockVersions {
                 byte[] shardState,
                 HardState state,
                 TreeMap<Place, Cell> map)
-                implements Record {}
+                implements Item {}
     }
 
     /** A block of a layer. */
@@ -101,7 +102,7 @@ final class SimStore implements BlockVersions {
     private final Watcher watcher;
 
     // On disk.
-    private final ArrayList<Record> journal = new ArrayList<>();
+    private final ArrayList<Item> journal = new ArrayList<>();
     private final Map<EntryKey, Integer> positions = new HashMap<>();
     private int writtenEnd;
     private int syncedEnd;
@@ -149,13 +150,13 @@ final class SimStore implements BlockVersions {
             check(!entry.isMoved(), "journal", "a moved copy in the log: ", entry);
             log.add(entry);
             positions.put(EntryKey.of(entry), journal.size());
-            journal.add(new Record.Logged(entry));
+            journal.add(new Item.Logged(entry));
             if (bug == PlantedBug.APPLY_BEFORE_COMMIT && entry.count() > 0) {
                 put(entry);
             }
         }
         if (state != null) {
-            journal.add(new Record.State(state));
+            journal.add(new Item.State(state));
         }
         return journal.size();
     }
@@ -172,7 +173,7 @@ final class SimStore implements BlockVersions {
     int appendMoved(List<Entry> moved) {
         for (Entry entry : moved) {
             check(entry.isMoved(), "journal", "not a moved copy: ", entry);
-            journal.add(new Record.Moved(entry));
+            journal.add(new Item.Moved(entry));
             put(entry);
         }
         return journal.size();
@@ -180,7 +181,7 @@ final class SimStore implements BlockVersions {
 
     /** The log restarts after a base, for which the map is right. */
     int installBase(long epoch, long sequence, byte[] shardState, HardState state) {
-        journal.add(new Record.Base(epoch, sequence, shardState, state, new TreeMap<>(map)));
+        journal.add(new Item.Base(epoch, sequence, shardState, state, new TreeMap<>(map)));
         log.clear();
         baseSequence = sequence;
         logStart = sequence;
@@ -191,7 +192,7 @@ final class SimStore implements BlockVersions {
 
     /** Forgets everything; synced. */
     void startOver(HardState state) {
-        journal.add(new Record.Cleared(state));
+        journal.add(new Item.Cleared(state));
         log.clear();
         map = new TreeMap<>();
         baseSequence = 0;
@@ -228,7 +229,7 @@ final class SimStore implements BlockVersions {
         put(map, entry, bug);
     }
 
-    private static void put(TreeMap<Place, Cell> map, Entry entry, PlantedBug bug) {
+    private static void put(SortedMap<Place, Cell> map, Entry entry, PlantedBug bug) {
         for (int i = 0; i < entry.count(); i++) {
             Place place = new Place(entry.layer(), entry.block() + i);
             Cell old = map.get(place);
@@ -346,7 +347,7 @@ final class SimStore implements BlockVersions {
     /** The operating system has the journal up to here. */
     void written(int end) {
         for (; writtenEnd < Math.min(end, journal.size()); writtenEnd++) {
-            if (journal.get(writtenEnd) instanceof Record.Logged logged) {
+            if (journal.get(writtenEnd) instanceof Item.Logged logged) {
                 watcher.written(logged.entry);
             }
         }
@@ -356,11 +357,11 @@ final class SimStore implements BlockVersions {
     void synced(int end) {
         for (; syncedEnd < Math.min(end, writtenEnd); syncedEnd++) {
             switch (journal.get(syncedEnd)) {
-                case Record.Logged logged -> watcher.synced(logged.entry);
-                case Record.State state -> syncedState = state.state;
-                case Record.Base base -> syncedState = base.state;
-                case Record.Cleared cleared -> syncedState = cleared.state;
-                case Record.Moved _ -> {}
+                case Item.Logged logged -> watcher.synced(logged.entry);
+                case Item.State state -> syncedState = state.state;
+                case Item.Base base -> syncedState = base.state;
+                case Item.Cleared cleared -> syncedState = cleared.state;
+                case Item.Moved _ -> {}
             }
         }
         Checkpoint due = pendingCheckpoint;
@@ -415,8 +416,8 @@ final class SimStore implements BlockVersions {
 
     private void forgetPromises() {
         for (int i = 0; i < journal.size(); i++) {
-            if (journal.get(i) instanceof Record.State) {
-                journal.set(i, new Record.State(created));
+            if (journal.get(i) instanceof Item.State) {
+                journal.set(i, new Item.State(created));
             }
         }
         syncedState = created;
@@ -451,19 +452,19 @@ final class SimStore implements BlockVersions {
         HardState state = created;
         for (int i = 0; i < journal.size(); i++) {
             switch (journal.get(i)) {
-                case Record.Logged logged -> replay(logged.entry, i);
-                case Record.State newer -> state = newer.state;
-                case Record.Moved moved -> {
+                case Item.Logged logged -> replay(logged.entry, i);
+                case Item.State newer -> state = newer.state;
+                case Item.Moved moved -> {
                     if (i >= checkpoint.position) {
                         put(moved.entry);
                     }
                 }
-                case Record.Cleared cleared -> {
+                case Item.Cleared cleared -> {
                     state = cleared.state;
                     log.clear();
                     baseSequence = 0;
                 }
-                case Record.Base base -> {
+                case Item.Base base -> {
                     state = base.state;
                     log.clear();
                     baseSequence = base.sequence;
@@ -480,7 +481,7 @@ final class SimStore implements BlockVersions {
         check(applied <= last(), "journal", "recovered to ", last(), ", applied is ", applied);
         if (unclean && state.standing() == Standing.VOTER) {
             state = new HardState(state.promised(), state.promisedTo(), Standing.LEARNER);
-            journal.add(new Record.State(state));
+            journal.add(new Item.State(state));
         }
         written(journal.size());
         synced(journal.size());
@@ -560,7 +561,7 @@ final class SimStore implements BlockVersions {
     }
 
     /** The map, block by block: for comparing replicas. */
-    TreeMap<Place, Cell> map() {
+    SortedMap<Place, Cell> map() {
         return map;
     }
 

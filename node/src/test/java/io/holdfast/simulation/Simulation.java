@@ -101,7 +101,7 @@ final class Simulation {
                 "liveness",
                 "not answered with a healthy majority: ",
                 waiting());
-        keptDown.forEach(SimNode::start);
+        keptDown.forEach(cluster::start);
         readEverything();
         check(
                 cluster.runUntil(cluster::allEqual, ANSWER_NANOS),
