@@ -174,7 +174,15 @@ final class Leadership {
         Progress follower = follower(from);
         follower.heard = true;
         follower.lastHeardNanos = nowNanos;
-        if (!follower.onReply(reply, lastSentNanos) || follower.mode == Progress.Mode.INSTALL) {
+        if (!follower.onReply(reply, lastSentNanos)) {
+            return;
+        }
+        InstallBegin begin = follower.installBegin;
+        if (begin != null) {
+            if (follower.applied < begin.since()) {
+                // It was restarted and has less than this catch-up builds on.
+                beginInstall(follower);
+            }
             return;
         }
         if (reply.accepted()) {
@@ -250,10 +258,11 @@ final class Leadership {
         boolean silent =
                 nowNanos - follower.installHeardNanos
                         > INSTALL_RESEND_HEARTBEATS * timing.heartbeatNanos();
-        if (silent && follower.installBegun) {
-            sendExtents(follower, begin, nowNanos);
-        } else if (silent) {
+        if (silent) {
+            // Begins anew rather than sending the part again: a follower that was restarted knows
+            // nothing of this catch-up, and one that does answers with the part that it lacks.
             follower.installHeardNanos = nowNanos;
+            follower.installBegun = false;
             data.outbox.send(follower.node, begin);
         }
     }

@@ -568,7 +568,9 @@ public final class Replica {
 
     private void onInstallBegin(int from, InstallBegin begin) {
         InstallBegin current = install;
-        if (begin.baseSequence() < data.applied()
+        // One that builds on more than is applied here was meant for an earlier life.
+        if (begin.since() > data.applied()
+                || begin.baseSequence() < data.applied()
                 || (current != null && begin.baseSequence() < current.baseSequence())) {
             return;
         }
