@@ -182,6 +182,10 @@ final class Leadership {
             if (follower.applied < begin.since()) {
                 // It was restarted and has less than this catch-up builds on.
                 beginInstall(follower);
+            } else if (follower.applied >= begin.baseSequence()) {
+                // It got there by entries that were still on their way, or its last answer is lost.
+                follower.installBegin = null;
+                follower.toProbe(follower.applied + 1);
             }
             return;
         }
