@@ -233,6 +233,7 @@ public final class Replica {
             newestSeen = epoch;
             data.become(data.hard().withPromise(epoch, options.self()));
             leader = 0;
+            unanswered = null;
             matched = data.commit();
         }
         PromiseRequest request =
