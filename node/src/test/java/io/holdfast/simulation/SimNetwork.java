@@ -111,6 +111,7 @@ final class SimNetwork {
 
     /** Sends. */
     void send(int from, int to, PeerMessage message) {
+        SimFailure.check(to > 0, "network", from, " sends to nobody: ", message);
         PeerMessage arriving = wire.apply(message);
         if (held.test(message)) {
             holding.put(heldCount++, () -> receiver.received(from, to, arriving));

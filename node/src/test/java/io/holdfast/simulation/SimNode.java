@@ -27,6 +27,7 @@ final class SimNode {
     private boolean paused;
     private boolean working;
     private boolean lostPower;
+    private boolean tickWaits;
     private int incarnation;
 
     SimNode(SimCluster cluster, int number, SimRandom random, SimClock clock) {
@@ -85,6 +86,7 @@ final class SimNode {
     /** Starts the process. */
     void start() {
         up = true;
+        tickWaits = false;
         incarnation++;
         cluster.trace.add(name(), lostPower ? "starts after power loss" : "starts");
         boolean unclean = lostPower && cluster.options.bug() != PlantedBug.POWER_LOSS_UNNOTICED;
@@ -108,8 +110,14 @@ final class SimNode {
         if (mine != incarnation || !up) {
             return;
         }
-        for (ShardId shard : cluster.shards()) {
-            enqueue(mine, () -> replica(shard).step(new Event.Tick()));
+        if (!tickWaits) {
+            tickWaits = true;
+            enqueue(
+                    mine,
+                    () -> {
+                        tickWaits = false;
+                        cluster.shards().forEach(s -> tell(s, new Event.Tick()));
+                    });
         }
         long tick = cluster.options.timing().tickNanos();
         cluster.queue.after(
