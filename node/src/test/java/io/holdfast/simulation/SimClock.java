@@ -37,9 +37,11 @@ final class SimClock {
         frozen = true;
     }
 
-    /** Runs again, from where it stood. */
+    /** Runs again, from where it stood, if it was frozen. */
     void thaw() {
-        since = queue.now();
-        frozen = false;
+        if (frozen) {
+            since = queue.now();
+            frozen = false;
+        }
     }
 }
