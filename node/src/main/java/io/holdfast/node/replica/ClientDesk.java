@@ -93,6 +93,14 @@ final class ClientDesk {
         this.data = data;
         this.leadership = leadership;
         this.liveness = liveness;
+        begin();
+    }
+
+    /**
+     * Starts from the applied state. Called again when this replica begins to serve: entries of
+     * earlier epochs that it held at its election are applied only by then.
+     */
+    void begin() {
         claim = data.state().claim();
         newestSession = data.state().newestSession();
     }

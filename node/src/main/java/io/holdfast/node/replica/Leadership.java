@@ -149,6 +149,7 @@ final class Leadership {
             data.applyCommitted();
             if (!serving) {
                 serving = true;
+                desk.begin();
                 data.outbox.add(
                         new Effect.Announce(Effect.Role.LEADER, epoch, data.options.self()));
             }
@@ -173,7 +174,19 @@ final class Leadership {
         Progress follower = follower(from);
         follower.heard = true;
         follower.lastHeardNanos = nowNanos;
-        if (!follower.onReply(reply, lastSentNanos) || follower.mode == Progress.Mode.INSTALL) {
+        if (!follower.onReply(reply, lastSentNanos)) {
+            return;
+        }
+        InstallBegin begin = follower.installBegin;
+        if (begin != null) {
+            if (follower.applied < begin.since()) {
+                // It was restarted and has less than this catch-up builds on.
+                beginInstall(follower);
+            } else if (follower.applied >= begin.baseSequence()) {
+                // It got there by entries that were still on their way, or its last answer is lost.
+                follower.installBegin = null;
+                follower.toProbe(follower.applied + 1);
+            }
             return;
         }
         if (reply.accepted()) {
@@ -249,10 +262,11 @@ final class Leadership {
         boolean silent =
                 nowNanos - follower.installHeardNanos
                         > INSTALL_RESEND_HEARTBEATS * timing.heartbeatNanos();
-        if (silent && follower.installBegun) {
-            sendExtents(follower, begin, nowNanos);
-        } else if (silent) {
+        if (silent) {
+            // Begins anew rather than sending the part again: a follower that was restarted knows
+            // nothing of this catch-up, and one that does answers with the part that it lacks.
             follower.installHeardNanos = nowNanos;
+            follower.installBegun = false;
             data.outbox.send(follower.node, begin);
         }
     }

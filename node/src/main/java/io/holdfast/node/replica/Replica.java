@@ -233,6 +233,7 @@ public final class Replica {
             newestSeen = epoch;
             data.become(data.hard().withPromise(epoch, options.self()));
             leader = 0;
+            unanswered = null;
             matched = data.commit();
         }
         PromiseRequest request =
@@ -568,7 +569,9 @@ public final class Replica {
 
     private void onInstallBegin(int from, InstallBegin begin) {
         InstallBegin current = install;
-        if (begin.baseSequence() < data.applied()
+        // One that builds on more than is applied here was meant for an earlier life.
+        if (begin.since() > data.applied()
+                || begin.baseSequence() < data.applied()
                 || (current != null && begin.baseSequence() < current.baseSequence())) {
             return;
         }

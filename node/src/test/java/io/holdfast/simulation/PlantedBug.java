@@ -1,0 +1,37 @@
+package io.holdfast.simulation;
+
+/**
+ * Bugs that the simulator puts into its own driver and disk, or between them and the core, to prove
+ * that its checkers would find them. Production code has no switch for any of them.
+ */
+enum PlantedBug {
+    NONE,
+    /** What waits for the journal leaves at once. */
+    ACK_BEFORE_WRITE,
+    /** A sync is reported that never happened. */
+    SYNC_IS_A_LIE,
+    /** Hard state does not survive the process. */
+    PROMISE_NOT_PERSISTED,
+    /** A replica that lost power does not know it, and votes. */
+    POWER_LOSS_UNNOTICED,
+    /** Entries reach the map before they are committed. */
+    APPLY_BEFORE_COMMIT,
+    /** After a pause the leader still reads the clock from before. */
+    LEASE_OUTLIVES_PAUSE,
+    /** A conflicting tail comes back at a restart. */
+    OLD_TAIL_RECOVERED,
+    /** A checkpoint lacks the session table. */
+    SESSIONS_NOT_IN_CHECKPOINT,
+    /** Catch-up by extents leaves out zeroes. */
+    CATCH_UP_SKIPS_ZEROES,
+    /** A late copy of a block replaces a newer one. */
+    MOVED_COPY_WINS,
+    /** Followers report as synced what is only written. */
+    DURABLE_OVERSTATED,
+    /** Every write passes as one of the present claim. */
+    FENCING_SKIPPED,
+    /** Conditional writes always happen. */
+    CONDITION_UNCHECKED,
+    /** The first entry after a power loss does not say so. */
+    POWER_LOSS_DROPPED
+}

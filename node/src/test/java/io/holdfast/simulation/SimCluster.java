@@ -1,0 +1,260 @@
+package io.holdfast.simulation;
+
+import static io.holdfast.simulation.SimFailure.check;
+
+import io.holdfast.node.port.PeerLinks;
+import io.holdfast.node.replica.Effect.Role;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.PeerMessage;
+import io.holdfast.proto.peer.ShardId;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.function.BooleanSupplier;
+
+/**
+ * A whole cluster: nodes, network, coordinator, clients, and the oracles that watch them. Scenarios
+ * use it directly; {@link Simulation} lets it run at random.
+ */
+final class SimCluster {
+    final SimOptions options;
+    final SimQueue queue = new SimQueue();
+    final Trace trace = new Trace(queue);
+    final History history = new History();
+    final Counters counters = new Counters();
+    final SimNetwork network;
+
+    private final SimRandom root;
+    private final List<ShardId> shards = new ArrayList<>();
+    private final TreeMap<ShardId, ShardOracle> oracles = new TreeMap<>();
+    private final TreeMap<Integer, SimNode> nodes = new TreeMap<>();
+    private final List<SimClient> clients = new ArrayList<>();
+    private final TreeMap<Integer, SimClient> clientsByNumber = new TreeMap<>();
+    private final TreeMap<Integer, Integer> sessions = new TreeMap<>();
+    private final SimCoordinator coordinator;
+    private final SimFaults faults;
+
+    /** A cluster whose nodes are not started yet. */
+    SimCluster(SimOptions options, SimRandom root) {
+        this.options = options;
+        this.root = root;
+        for (int i = 0; i < options.shards(); i++) {
+            ShardId shard = new ShardId(1, i);
+            shards.add(shard);
+            oracles.put(shard, new ShardOracle(shard, this));
+        }
+        network =
+                new SimNetwork(
+                        queue,
+                        root.child("network"),
+                        options.network(),
+                        Wire::copy,
+                        this::received);
+        SimRandom clocks = root.child("clocks");
+        for (int number = 1; number <= options.nodes(); number++) {
+            int drift = options.driftPerMille();
+            double rate = 1 + clocks.between(-drift, drift) / 1000.0;
+            SimClock clock =
+                    new SimClock(queue, rate, clocks.between(0, 1000) * SimOptions.SECONDS);
+            nodes.put(number, new SimNode(this, number, root.child("node " + number), clock));
+        }
+        faults = new SimFaults(this, root.child("faults"));
+        coordinator = new SimCoordinator(this, root.child("coordinator"));
+        for (int i = 0; i < options.clients(); i++) {
+            addClient();
+        }
+    }
+
+    /** One more user. */
+    SimClient addClient() {
+        int index = clients.size();
+        SimClient client = new SimClient(this, index, root.child("client " + index));
+        clients.add(client);
+        return client;
+    }
+
+    /** Starts every node. */
+    void start() {
+        nodes.values().forEach(this::start);
+    }
+
+    /** Starts a node that is down. */
+    void start(SimNode node) {
+        node.start();
+        coordinator.nodeAlive(node.number);
+    }
+
+    List<ShardId> shards() {
+        return shards;
+    }
+
+    ShardOracle oracle(ShardId shard) {
+        ShardOracle oracle = oracles.get(shard);
+        if (oracle == null) {
+            throw new IllegalArgumentException("no shard " + shard);
+        }
+        return oracle;
+    }
+
+    List<Integer> nodeNumbers() {
+        return List.copyOf(nodes.keySet());
+    }
+
+    List<SimNode> nodes() {
+        return List.copyOf(nodes.values());
+    }
+
+    SimNode node(int number) {
+        SimNode node = nodes.get(number);
+        if (node == null) {
+            throw new IllegalArgumentException("no node " + number);
+        }
+        return node;
+    }
+
+    List<SimClient> clients() {
+        return clients;
+    }
+
+    SimCoordinator coordinator() {
+        return coordinator;
+    }
+
+    SimFaults faults() {
+        return faults;
+    }
+
+    /** Nodes and agents. */
+    List<Integer> endpoints() {
+        List<Integer> endpoints = new ArrayList<>(nodes.keySet());
+        clients.forEach(client -> endpoints.add(client.agent()));
+        return endpoints;
+    }
+
+    // ---- messages ----
+
+    private void received(int from, int to, PeerMessage message) {
+        if (to < PeerLinks.FIRST_AGENT) {
+            node(to).receive(from, message);
+        } else if (message instanceof ClientReply reply) {
+            reply(to, reply);
+        }
+    }
+
+    /** A reply has reached the process in which its client lives. */
+    void reply(int endpoint, ClientReply reply) {
+        SimClient client = clientsByNumber.get(reply.client());
+        if (client != null && client.endpoint() == endpoint) {
+            trace.add("client " + reply.client(), Describe.message(reply));
+            client.reply(reply);
+        }
+    }
+
+    /** A number for a client's next attachment. */
+    int nextClientNumber(SimClient client) {
+        int number = clientsByNumber.size() + 1;
+        clientsByNumber.put(number, client);
+        return number;
+    }
+
+    /** A session number was granted; it must never be granted again, or nonces would repeat. */
+    void granted(int session, int client) {
+        Integer before = sessions.put(session, client);
+        check(
+                before == null,
+                "session numbers",
+                "session ",
+                session,
+                " granted to clients ",
+                before,
+                " and ",
+                client);
+    }
+
+    /** A node's process is gone, and the clients in it. */
+    void nodeDied(int node) {
+        clients.forEach(client -> client.hostDied(node));
+    }
+
+    /** So many disks forgot something at once that acknowledged writes may be lost. */
+    void majorityForgot() {
+        oracles.values().forEach(ShardOracle::majorityForgot);
+    }
+
+    // ---- time ----
+
+    /** Lets simulated time pass. */
+    void run(long nanos) {
+        long until = queue.now() + nanos;
+        while (queue.runNext(until)) {
+            // Every event checks for itself.
+        }
+        queue.advanceTo(until);
+    }
+
+    /** Lets time pass until something holds; false: it did not within {@code limitNanos}. */
+    boolean runUntil(BooleanSupplier condition, long limitNanos) {
+        long until = queue.now() + limitNanos;
+        while (!condition.getAsBoolean()) {
+            if (!queue.runNext(until)) {
+                queue.advanceTo(until);
+                return condition.getAsBoolean();
+            }
+        }
+        return true;
+    }
+
+    // ---- questions ----
+
+    /** The running node that leads and serves a shard, the newest if two believe it; 0: nobody. */
+    int leader(ShardId shard) {
+        int leader = 0;
+        long newest = -1;
+        for (SimNode node : nodes.values()) {
+            if (node.isRunning()) {
+                var status = node.replica(shard).status();
+                if (status.role() == Role.LEADER && status.promised() > newest) {
+                    newest = status.promised();
+                    leader = node.number;
+                }
+            }
+        }
+        return leader;
+    }
+
+    /** Whether every replica runs, votes, and has applied everything that was ever committed. */
+    boolean allEqual() {
+        for (ShardId shard : shards) {
+            long committed = oracle(shard).committed();
+            for (SimNode node : nodes.values()) {
+                if (!node.isRunning()
+                        || node.isForgetful()
+                        || node.replica(shard).status().applied() != committed
+                        || node.replica(shard).status().last() != committed) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    /** Compares all replicas with each other and with the log, and checks the clients' history. */
+    void checkEnd() {
+        for (ShardId shard : shards) {
+            byte[] state = null;
+            for (SimNode node : nodes.values()) {
+                oracle(shard).checkMap(node.number, node.store(shard));
+                byte[] own = node.replica(shard).shardState();
+                check(
+                        state == null || Arrays.equals(state, own),
+                        "replicas equal",
+                        "node ",
+                        node.number,
+                        " has other sessions or claims than node 1");
+                state = own;
+            }
+            oracle(shard).checkHistory(options.blocks());
+        }
+    }
+}

@@ -1,0 +1,281 @@
+package io.holdfast.simulation;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Lets things go wrong at random, as far as the run's options allow, and always undoes it after a
+ * while. Unless {@code majorityPowerLoss} is on, a majority of voters always remembers everything,
+ * so that nothing acknowledged may be lost.
+ */
+final class SimFaults {
+    private final SimCluster cluster;
+    private final SimOptions.Faults allowed;
+    private final SimRandom random;
+    private final List<SimNode> down = new ArrayList<>();
+    private boolean over;
+
+    SimFaults(SimCluster cluster, SimRandom random) {
+        this.cluster = cluster;
+        this.random = random;
+        this.allowed = cluster.options.faults();
+    }
+
+    /** Begins. */
+    void start() {
+        List<Runnable> kinds = new ArrayList<>();
+        if (allowed.crash()) {
+            kinds.add(this::crashOne);
+            kinds.add(this::crashSeveral);
+        }
+        if (allowed.powerLoss()) {
+            kinds.add(this::powerLoss);
+        }
+        if (allowed.majorityPowerLoss()) {
+            kinds.add(this::powerLossOfMany);
+        }
+        if (allowed.pause()) {
+            kinds.add(() -> pause(anyNode(), false));
+        }
+        if (allowed.freeze()) {
+            kinds.add(() -> pause(anyNode(), true));
+        }
+        if (allowed.partition()) {
+            kinds.add(this::isolate);
+            kinds.add(this::cutOneWay);
+            kinds.add(this::split);
+            kinds.add(this::flap);
+        }
+        if (allowed.wipe()) {
+            kinds.add(this::wipe);
+        }
+        if (allowed.wrongHints()) {
+            kinds.add(this::wrongHint);
+        }
+        if (!kinds.isEmpty()) {
+            next(kinds);
+        }
+    }
+
+    private void next(List<Runnable> kinds) {
+        cluster.queue.after(
+                random.between(SimOptions.MILLIS, allowed.gapMaxNanos()),
+                () -> {
+                    if (!over) {
+                        random.pick(kinds).run();
+                        next(kinds);
+                    }
+                });
+    }
+
+    /**
+     * Nothing goes wrong from now on; what did is undone.
+     *
+     * @param keptDown nodes that are down for now; somebody else starts them
+     */
+    void end(List<SimNode> keptDown) {
+        over = true;
+        cluster.network.mendAll();
+        for (SimNode node : cluster.nodes()) {
+            if (keptDown.contains(node)) {
+                if (node.isUp()) {
+                    node.crash();
+                }
+                cluster.coordinator().nodeDead(node.number);
+            } else {
+                node.resume();
+                startNow(node);
+            }
+        }
+        down.addAll(keptDown);
+    }
+
+    /** Perhaps something happens just between two effects of a step. */
+    void beforeEffect(SimNode node) {
+        if (over || !random.chance(cluster.options.midStepFault())) {
+            return;
+        }
+        if (allowed.crash() && random.chance(0.5)) {
+            count("crashes in mid-step");
+            crash(node);
+        } else if (allowed.pause()) {
+            count("pauses in mid-step");
+            pause(node, false);
+        }
+    }
+
+    private void count(String fault) {
+        cluster.counters.add("fault: " + fault, 1);
+    }
+
+    private SimNode anyNode() {
+        return random.pick(cluster.nodes());
+    }
+
+    private long aWhile() {
+        return random.chance(0.5)
+                ? random.between(5, 400) * SimOptions.MILLIS
+                : random.between(400, 5000) * SimOptions.MILLIS;
+    }
+
+    // ---- processes ----
+
+    private void crashOne() {
+        crash(anyNode());
+    }
+
+    private void crashSeveral() {
+        count("several crash at once");
+        for (SimNode node : cluster.nodes()) {
+            if (random.chance(0.6)) {
+                crash(node);
+            }
+        }
+    }
+
+    private void crash(SimNode node) {
+        if (node.isUp()) {
+            count("crashes");
+            node.crash();
+            comeBack(node);
+        }
+    }
+
+    private void comeBack(SimNode node) {
+        long back = aWhile();
+        if (back > SimOptions.SECONDS && random.chance(0.5)) {
+            cluster.coordinator().nodeDead(node.number);
+        }
+        cluster.queue.after(back, () -> startNow(node));
+    }
+
+    private void startNow(SimNode node) {
+        if (!node.isUp() && !down.contains(node)) {
+            cluster.start(node);
+        }
+    }
+
+    private void pause(SimNode node, boolean withClock) {
+        if (node.isRunning()) {
+            count(withClock ? "freezes with clock" : "pauses");
+            node.pause(withClock);
+            int incarnation = node.incarnation();
+            cluster.queue.after(
+                    aWhile(),
+                    () -> {
+                        if (node.incarnation() == incarnation) {
+                            node.resume();
+                        }
+                    });
+        }
+    }
+
+    // ---- disks ----
+
+    private boolean mayForget() {
+        long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
+        return forgetful + 1 <= (cluster.nodes().size() - 1) / 2;
+    }
+
+    private void powerLoss() {
+        SimNode node = anyNode();
+        if (node.isForgetful() || mayForget()) {
+            count("power losses");
+            boolean wasUp = node.isUp();
+            node.powerLoss();
+            if (wasUp) {
+                comeBack(node);
+            }
+        }
+    }
+
+    private void powerLossOfMany() {
+        count("power losses of many");
+        boolean all = random.chance(0.5);
+        for (SimNode node : cluster.nodes()) {
+            if (all || random.chance(0.6)) {
+                boolean wasUp = node.isUp();
+                node.powerLoss();
+                if (wasUp) {
+                    comeBack(node);
+                }
+            }
+        }
+        long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
+        if (forgetful >= cluster.nodes().size() / 2 + 1) {
+            count("power losses of a majority");
+            cluster.majorityForgot();
+        }
+    }
+
+    private void wipe() {
+        SimNode node = anyNode();
+        if (mayForget() && !node.isForgetful()) {
+            count("disks wiped");
+            boolean wasUp = node.isUp();
+            node.wipe();
+            cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(node.number));
+            if (wasUp) {
+                comeBack(node);
+            }
+        }
+    }
+
+    private void wrongHint() {
+        count("living nodes called dead");
+        int node = anyNode().number;
+        cluster.coordinator().nodeDead(node);
+        cluster.queue.after(aWhile(), () -> cluster.coordinator().nodeAlive(node));
+    }
+
+    // ---- network ----
+
+    private void cut(int from, int to, long nanos) {
+        cluster.network.cut(from, to);
+        cluster.queue.after(nanos, () -> cluster.network.mend(from, to));
+    }
+
+    private void isolate() {
+        count("nodes isolated");
+        int node = anyNode().number;
+        long nanos = aWhile();
+        for (int other : cluster.endpoints()) {
+            if (other != node) {
+                cut(node, other, nanos);
+                cut(other, node, nanos);
+            }
+        }
+    }
+
+    private void cutOneWay() {
+        count("one-way partitions");
+        cut(random.pick(cluster.endpoints()), random.pick(cluster.endpoints()), aWhile());
+    }
+
+    private void split() {
+        count("partitions");
+        long nanos = aWhile();
+        List<Integer> left = new ArrayList<>();
+        List<Integer> right = new ArrayList<>();
+        for (int endpoint : cluster.endpoints()) {
+            (random.chance(0.5) ? left : right).add(endpoint);
+        }
+        for (int one : left) {
+            for (int other : right) {
+                cut(one, other, nanos);
+                cut(other, one, nanos);
+            }
+        }
+    }
+
+    private void flap() {
+        count("flapping links");
+        int from = random.pick(cluster.endpoints());
+        int to = random.pick(cluster.endpoints());
+        for (int i = random.between(2, 10); i > 0; i--) {
+            long begin = aWhile();
+            cluster.queue.after(
+                    begin, () -> cut(from, to, random.between(10, 300) * SimOptions.MILLIS));
+        }
+    }
+}

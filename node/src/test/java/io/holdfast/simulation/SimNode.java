@@ -1,0 +1,258 @@
+package io.holdfast.simulation;
+
+import io.holdfast.node.replica.Event;
+import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.PeerMessage;
+import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.ShardId;
+import java.util.ArrayDeque;
+import java.util.TreeMap;
+
+/**
+ * One node: a process with one data loop that runs whatever waits, in order, unless it is paused or
+ * dead, and disks that outlive it.
+ */
+final class SimNode {
+    final int number;
+    final SimClock clock;
+    private final SimCluster cluster;
+    private final SimRandom random;
+    private final TreeMap<ShardId, SimStore> stores = new TreeMap<>();
+    private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
+    private final ArrayDeque<Runnable> work = new ArrayDeque<>();
+    private boolean up;
+    private boolean paused;
+    private boolean working;
+    private boolean lostPower;
+    private boolean tickWaits;
+    private int incarnation;
+
+    SimNode(SimCluster cluster, int number, SimRandom random, SimClock clock) {
+        this.cluster = cluster;
+        this.number = number;
+        this.random = random;
+        this.clock = clock;
+        for (ShardId shard : cluster.shards()) {
+            stores.put(
+                    shard,
+                    new SimStore(
+                            shard,
+                            HardState.FRESH,
+                            cluster.options.bug(),
+                            cluster.oracle(shard).watcher(number)));
+        }
+    }
+
+    // ---- the process ----
+
+    /** Whether the process is there (perhaps paused). */
+    boolean isUp() {
+        return up;
+    }
+
+    /** Whether the process makes progress. */
+    boolean isRunning() {
+        return up && !paused;
+    }
+
+    boolean isPaused() {
+        return paused;
+    }
+
+    /** Rises with every start. */
+    int incarnation() {
+        return incarnation;
+    }
+
+    SimReplica replica(ShardId shard) {
+        SimReplica replica = replicas.get(shard);
+        if (replica == null) {
+            throw new IllegalStateException("node " + number + " is down");
+        }
+        return replica;
+    }
+
+    SimStore store(ShardId shard) {
+        SimStore store = stores.get(shard);
+        if (store == null) {
+            throw new IllegalStateException("no shard " + shard);
+        }
+        return store;
+    }
+
+    /** Starts the process. */
+    void start() {
+        up = true;
+        tickWaits = false;
+        incarnation++;
+        cluster.trace.add(name(), lostPower ? "starts after power loss" : "starts");
+        boolean unclean = lostPower && cluster.options.bug() != PlantedBug.POWER_LOSS_UNNOTICED;
+        lostPower = false;
+        for (SimStore store : stores.values()) {
+            replicas.put(
+                    store.shard(),
+                    new SimReplica(
+                            cluster,
+                            this,
+                            store,
+                            random.child("replica " + store.shard() + " " + incarnation),
+                            unclean));
+        }
+        int mine = incarnation;
+        cluster.queue.after(
+                random.between(0, cluster.options.timing().tickNanos()), () -> tick(mine));
+    }
+
+    private void tick(int mine) {
+        if (mine != incarnation || !up) {
+            return;
+        }
+        if (!tickWaits) {
+            tickWaits = true;
+            enqueue(
+                    mine,
+                    () -> {
+                        tickWaits = false;
+                        cluster.shards().forEach(s -> tell(s, new Event.Tick()));
+                    });
+        }
+        long tick = cluster.options.timing().tickNanos();
+        cluster.queue.after(
+                clock.trueNanos(random.between(tick - tick / 4, tick)), () -> tick(mine));
+    }
+
+    /** The process dies: kill -9. The page cache stays. */
+    void crash() {
+        die("crashes");
+        stores.values().forEach(store -> store.crash(random));
+    }
+
+    /** The machine loses power; with a planted bug it is not noticed at the next start. */
+    void powerLoss() {
+        if (up) {
+            die("loses power");
+        } else {
+            cluster.trace.add(name(), "loses power while down");
+        }
+        stores.values().forEach(store -> store.powerLoss(random));
+        lostPower = true;
+    }
+
+    /** The machine comes back with an empty disk, though its volumes are long in use. */
+    void wipe() {
+        if (up) {
+            die("is wiped");
+        }
+        stores.values().forEach(store -> store.wipe(HardState.FORGETFUL));
+    }
+
+    private void die(String how) {
+        cluster.trace.add(name(), how);
+        up = false;
+        if (paused) {
+            paused = false;
+            clock.thaw();
+        }
+        work.clear();
+        replicas.clear();
+        cluster.nodeDied(number);
+    }
+
+    /** Whether any replica here may have forgotten something and has not caught up since. */
+    boolean isForgetful() {
+        if (!up) {
+            return lostPower
+                    || stores.values().stream()
+                            .anyMatch(s -> s.syncedState().standing() != Standing.VOTER);
+        }
+        return replicas.values().stream().anyMatch(r -> r.status().standing() != Standing.VOTER);
+    }
+
+    /**
+     * The process stops, as by SIGSTOP; messages wait.
+     *
+     * @param withClock the machine is frozen together with its clock
+     */
+    void pause(boolean withClock) {
+        if (up && !paused) {
+            cluster.trace.add(name(), withClock ? "is frozen" : "is paused");
+            paused = true;
+            if (withClock || cluster.options.bug() == PlantedBug.LEASE_OUTLIVES_PAUSE) {
+                clock.freeze();
+            }
+        }
+    }
+
+    /** The process goes on. */
+    void resume() {
+        if (up && paused) {
+            cluster.trace.add(name(), "goes on");
+            paused = false;
+            clock.thaw();
+            runWork();
+        }
+    }
+
+    /** The clock as this node's code reads it. */
+    long nanos() {
+        return clock.nanos();
+    }
+
+    // ---- the data loop ----
+
+    /** Runs something on the data loop of this incarnation, now if nothing is before it. */
+    void enqueue(int mine, Runnable action) {
+        if (up && mine == incarnation) {
+            work.addLast(action);
+            runWork();
+        }
+    }
+
+    /** Runs something before everything that waits. */
+    void enqueueFirst(int mine, Runnable action) {
+        if (up && mine == incarnation) {
+            work.addFirst(action);
+        }
+    }
+
+    private void runWork() {
+        if (working) {
+            return;
+        }
+        working = true;
+        try {
+            while (up && !paused && !work.isEmpty()) {
+                work.removeFirst().run();
+            }
+        } finally {
+            working = false;
+        }
+    }
+
+    /** A message has come over the network. */
+    void receive(int from, PeerMessage message) {
+        enqueue(
+                incarnation,
+                () -> {
+                    switch (message) {
+                        case ReplicaMessage replica ->
+                                replica(message.shard()).step(new Event.FromPeer(from, replica));
+                        case ClientRequest request ->
+                                replica(message.shard()).step(new Event.FromClient(from, request));
+                        case ClientReply reply -> cluster.reply(number, reply);
+                    }
+                });
+    }
+
+    /** Something of the coordinator's. */
+    void tell(ShardId shard, Event event) {
+        enqueue(incarnation, () -> replica(shard).step(event));
+    }
+
+    String name() {
+        return "node " + number;
+    }
+}

@@ -1,0 +1,198 @@
+package io.holdfast.simulation;
+
+import io.holdfast.node.replica.Timing;
+import java.util.List;
+
+/**
+ * Everything that is fixed for one run, drawn from its seed.
+ *
+ * @param nodes each holds a replica of every shard
+ * @param blocks per shard; few, so that requests meet
+ * @param clients users that write and read
+ * @param depth requests a client has under way at most
+ * @param checkpointChance per turn of a node
+ * @param installBlocks blocks in one part of a catch-up by extents
+ * @param midStepFault probability of a crash or pause before any one effect
+ * @param dutyNanos simulated time with faults, before everything heals
+ */
+record SimOptions(
+        int nodes,
+        int shards,
+        int blocks,
+        int clients,
+        int depth,
+        boolean syncWrites,
+        boolean quorumReads,
+        boolean exclusive,
+        Timing timing,
+        SimNetwork.Conditions network,
+        Disk disk,
+        Faults faults,
+        SimCoordinator.Mode coordinator,
+        double turnEndsAtOnce,
+        double checkpointChance,
+        double logStartChance,
+        int installBlocks,
+        int frameEntries,
+        int driftPerMille,
+        double midStepFault,
+        long dutyNanos,
+        PlantedBug bug) {
+    static final long MICROS = 1_000;
+    static final long MILLIS = 1_000_000;
+    static final long SECONDS = 1_000_000_000;
+
+    /** How long the disk takes. */
+    record Disk(long writeMaxNanos, long syncMaxNanos, long readMaxNanos, double strayedSync) {}
+
+    /**
+     * Which faults happen, and how far apart.
+     *
+     * @param powerLoss of a minority at a time, so that nothing may be lost
+     * @param majorityPowerLoss of any number of nodes at once: promise P5
+     * @param freeze a machine stops together with its clock
+     * @param wrongHints a living node is called dead
+     */
+    record Faults(
+            boolean crash,
+            boolean powerLoss,
+            boolean majorityPowerLoss,
+            boolean pause,
+            boolean freeze,
+            boolean partition,
+            boolean wipe,
+            boolean wrongHints,
+            long gapMaxNanos) {
+        static final Faults NONE =
+                new Faults(false, false, false, false, false, false, false, false, SECONDS);
+    }
+
+    /** Three nodes, one shard, nothing goes wrong: where scenarios start from. */
+    static final SimOptions CALM =
+            new SimOptions(
+                    3,
+                    1,
+                    16,
+                    1,
+                    1,
+                    false,
+                    false,
+                    true,
+                    Timing.DEFAULT,
+                    SimNetwork.Conditions.GOOD,
+                    new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
+                    Faults.NONE,
+                    SimCoordinator.Mode.SILENT,
+                    1,
+                    0,
+                    0,
+                    4,
+                    16,
+                    0,
+                    0,
+                    SECONDS,
+                    PlantedBug.NONE);
+
+    /** The options of a seed. */
+    static SimOptions draw(SimRandom random, PlantedBug bug) {
+        boolean quorumReads = random.chance(0.3);
+        boolean lossy = random.chance(0.6);
+        boolean stalls = random.chance(0.5);
+        boolean majorityPowerLoss = random.chance(0.2);
+        long delayMax = random.chance(0.2) ? 40 * MILLIS : random.between(1, 8) * MILLIS / 4;
+        SimNetwork.Conditions network =
+                new SimNetwork.Conditions(
+                        30 * MICROS,
+                        delayMax,
+                        lossy ? random.between(0, 40) / 1000.0 : 0,
+                        lossy ? random.between(0, 40) / 1000.0 : 0,
+                        stalls ? random.between(1, 20) / 1000.0 : 0,
+                        random.between(100, 4000) * MILLIS,
+                        random.chance(0.5));
+        boolean slowDisk = random.chance(0.2);
+        Disk disk =
+                new Disk(
+                        random.between(1, slowDisk ? 20_000 : 300) * MICROS,
+                        random.between(100, slowDisk ? 60_000 : 3_000) * MICROS,
+                        random.between(1, slowDisk ? 20_000 : 500) * MICROS,
+                        random.chance(0.5) ? 0.1 : 0);
+        Faults faults =
+                new Faults(
+                        random.chance(0.6),
+                        random.chance(0.4),
+                        majorityPowerLoss,
+                        random.chance(0.5),
+                        quorumReads && random.chance(0.5),
+                        random.chance(0.6),
+                        !majorityPowerLoss && random.chance(0.25),
+                        random.chance(0.2),
+                        random.between(200, 3000) * MILLIS);
+        return new SimOptions(
+                random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
+                random.chance(0.75) ? 1 : 2,
+                random.between(2, 24),
+                random.between(1, 4),
+                random.between(1, 8),
+                random.chance(0.25),
+                quorumReads,
+                random.chance(0.6),
+                Timing.DEFAULT,
+                network,
+                disk,
+                faults,
+                random.pick(List.of(SimCoordinator.Mode.values())),
+                random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
+                random.chance(0.3) ? 0.05 : 0.005,
+                random.between(0, 10) / 10.0,
+                random.between(1, 8),
+                random.between(1, 16),
+                random.chance(0.5) ? random.between(0, 40) : 0,
+                random.chance(0.4) ? 0.0005 : 0,
+                random.between(5, 25) * SECONDS,
+                bug);
+    }
+
+    SimOptions withNodes(int count) {
+        return copy(count, exclusive, quorumReads, syncWrites, checkpointChance, bug);
+    }
+
+    SimOptions shared() {
+        return copy(nodes, false, quorumReads, syncWrites, checkpointChance, bug);
+    }
+
+    SimOptions withQuorumReads() {
+        return copy(nodes, exclusive, true, syncWrites, checkpointChance, bug);
+    }
+
+    private SimOptions copy(
+            int newNodes,
+            boolean newExclusive,
+            boolean newQuorumReads,
+            boolean newSyncWrites,
+            double newCheckpointChance,
+            PlantedBug newBug) {
+        return new SimOptions(
+                newNodes,
+                shards,
+                blocks,
+                clients,
+                depth,
+                newSyncWrites,
+                newQuorumReads,
+                newExclusive,
+                timing,
+                network,
+                disk,
+                faults,
+                coordinator,
+                turnEndsAtOnce,
+                newCheckpointChance,
+                logStartChance,
+                installBlocks,
+                frameEntries,
+                driftPerMille,
+                midStepFault,
+                dutyNanos,
+                newBug);
+    }
+}

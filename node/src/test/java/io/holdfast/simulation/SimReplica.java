@@ -1,0 +1,362 @@
+package io.holdfast.simulation;
+
+import static io.holdfast.simulation.SimFailure.check;
+
+import io.holdfast.node.port.Store.Extents;
+import io.holdfast.node.replica.Effect;
+import io.holdfast.node.replica.Effect.Outbound;
+import io.holdfast.node.replica.Event;
+import io.holdfast.node.replica.Recovered;
+import io.holdfast.node.replica.ReplicaOptions;
+import io.holdfast.node.replica.ReplicaStatus;
+import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Run;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.ReplicaMessage.Append;
+import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
+import io.holdfast.proto.peer.ShardId;
+import java.util.ArrayDeque;
+import java.util.List;
+
+/**
+ * Drives one replica: feeds its core events, carries out effects in their order, and lets messages
+ * leave only when the disk has what they promise. Lives as long as the process.
+ */
+final class SimReplica {
+    /** Something on its way to disk, and what waits for it. */
+    private record Persisting(long ticket, int end, boolean sync, List<Outbound> thenSend) {}
+
+    private final SimCluster cluster;
+    private final SimNode node;
+    private final int incarnation;
+    private final ShardId shard;
+    private final SimStore store;
+    private final SimRandom random;
+    private final Core core;
+    private final ShardOracle oracle;
+    private final ArrayDeque<Persisting> unwritten = new ArrayDeque<>();
+    private final ArrayDeque<Persisting> unsynced = new ArrayDeque<>();
+    private long lastTicket;
+    private long writeAt;
+    private long syncAt;
+    private boolean turnEnds;
+
+    SimReplica(
+            SimCluster cluster, SimNode node, SimStore store, SimRandom random, boolean unclean) {
+        this.cluster = cluster;
+        this.node = node;
+        this.incarnation = node.incarnation();
+        this.store = store;
+        this.random = random;
+        this.shard = store.shard();
+        this.oracle = cluster.oracle(shard);
+        SimOptions options = cluster.options;
+        Recovered recovered = store.recover(unclean);
+        core =
+                Core.create(
+                        new ReplicaOptions(
+                                shard,
+                                node.number,
+                                cluster.nodeNumbers(),
+                                options.syncWrites(),
+                                options.quorumReads(),
+                                options.exclusive(),
+                                options.timing()),
+                        recovered,
+                        store,
+                        node.nanos(),
+                        options.bug());
+        oracle.started(node.number, status(), store);
+    }
+
+    /** See {@link Core#shardState}. */
+    byte[] shardState() {
+        return core.shardState();
+    }
+
+    ReplicaStatus status() {
+        return core.status(node.nanos());
+    }
+
+    /** Gives the core an event and carries out what it wants done. */
+    void step(Event event) {
+        if (!node.isUp() || node.incarnation() != incarnation) {
+            return;
+        }
+        if (node.isPaused()) {
+            node.enqueueFirst(incarnation, () -> step(event));
+            return;
+        }
+        cluster.trace.add(
+                node.name() + (shard.index() == 0 ? "" : "/" + shard.index()),
+                Describe.event(event));
+        long now = node.nanos();
+        List<Effect> effects = core.step(event, now);
+        oracle.decided(node.number, status(), store);
+        carryOut(effects, 0);
+        if (!(event instanceof Event.TurnEnd)) {
+            endTurn();
+        }
+    }
+
+    private void endTurn() {
+        if (turnEnds) {
+            return;
+        }
+        turnEnds = true;
+        if (random.chance(cluster.options.turnEndsAtOnce())) {
+            node.enqueue(incarnation, this::onTurnEnd);
+        } else {
+            cluster.queue.after(
+                    random.between(0, 200 * SimOptions.MICROS),
+                    () -> node.enqueue(incarnation, this::onTurnEnd));
+        }
+    }
+
+    private void onTurnEnd() {
+        turnEnds = false;
+        step(new Event.TurnEnd());
+    }
+
+    /** Carries out effects from one on; a fault may come between any two of them. */
+    private void carryOut(List<Effect> effects, int from) {
+        for (int i = from; i < effects.size(); i++) {
+            cluster.faults().beforeEffect(node);
+            if (!node.isUp() || node.incarnation() != incarnation) {
+                return;
+            }
+            if (node.isPaused()) {
+                int rest = i;
+                node.enqueueFirst(incarnation, () -> carryOut(effects, rest));
+                return;
+            }
+            carryOut(effects.get(i));
+        }
+        store.applied(core.applied());
+        oracle.carriedOut(node.number, status(), store);
+        maybeCheckpoint();
+    }
+
+    private void carryOut(Effect effect) {
+        switch (effect) {
+            case Effect.Persist persist ->
+                    persisting(
+                            persist.ticket(),
+                            store.append(persist.entries(), persist.state()),
+                            persist.sync(),
+                            persist.thenSend());
+            case Effect.Truncate cut -> store.truncate(cut.after());
+            case Effect.Send send -> send(send.to(), send.message());
+            case Effect.SendEntries entries -> sendEntries(entries);
+            case Effect.Apply apply -> store.apply(apply.entries());
+            case Effect.Reply reply -> reply(reply.origin(), reply.reply());
+            case Effect.ReadBlocks read -> {
+                List<Run> runs =
+                        store.read(
+                                read.request().layer(),
+                                read.request().block(),
+                                read.request().count());
+                ClientReply.Data data =
+                        new ClientReply.Data(
+                                shard, read.request().client(), read.request().request(), runs);
+                afterRead(() -> reply(read.origin(), data));
+            }
+            case Effect.SendExtents send -> {
+                Extents extents =
+                        store.extents(send.since(), send.from(), cluster.options.installBlocks());
+                cluster.counters.add("extents sent", extents.moved().size());
+                InstallExtents part =
+                        new InstallExtents(
+                                shard,
+                                send.epoch(),
+                                send.baseSequence(),
+                                send.from(),
+                                extents.next(),
+                                extents.done(),
+                                extents.moved());
+                afterRead(() -> send(send.to(), part));
+            }
+            case Effect.StoreExtents extents ->
+                    persisting(
+                            extents.ticket(),
+                            store.appendMoved(extents.extents()),
+                            false,
+                            extents.thenSend());
+            case Effect.InstallBase base -> {
+                cluster.counters.add("bases installed", 1);
+                persisting(
+                        base.ticket(),
+                        store.installBase(
+                                base.baseEpoch(),
+                                base.baseSequence(),
+                                base.shardState(),
+                                base.state()),
+                        true,
+                        base.thenSend());
+            }
+            case Effect.StartOver over -> {
+                cluster.counters.add("replicas started over", 1);
+                store.startOver(over.state());
+                oracle.startedOver(node.number);
+            }
+            case Effect.Announce announce -> {
+                cluster.trace.add(node.name(), announce.toString());
+                oracle.announced(node.number, announce, store);
+                cluster.coordinator().announced(shard, node.number, announce);
+            }
+        }
+    }
+
+    private void reply(int origin, ClientReply reply) {
+        oracle.replying(node.number, reply, status());
+        cluster.network.send(node.number, origin, reply);
+    }
+
+    private void send(int to, ReplicaMessage message) {
+        oracle.sending(node.number, to, message, store);
+        cluster.network.send(node.number, to, message);
+    }
+
+    private void sendEntries(Effect.SendEntries effect) {
+        Append frame = effect.frame();
+        long previousEpoch = frame.previousEpoch();
+        long previous = frame.previousSequence();
+        do {
+            List<Entry> entries =
+                    previous >= effect.through()
+                            ? List.of()
+                            : store.log(
+                                    previous + 1, effect.through(), cluster.options.frameEntries());
+            if (entries.isEmpty() && previous < effect.through()) {
+                cluster.counters.add("entries gone", 1);
+                node.enqueue(incarnation, () -> step(new Event.EntriesGone(effect.to())));
+                return;
+            }
+            send(
+                    effect.to(),
+                    new Append(
+                            shard,
+                            frame.epoch(),
+                            previousEpoch,
+                            previous,
+                            frame.commit(),
+                            frame.syncThrough(),
+                            frame.promote(),
+                            frame.sentNanos(),
+                            entries));
+            if (!entries.isEmpty()) {
+                previousEpoch = entries.getLast().epoch();
+                previous = entries.getLast().sequence();
+            }
+        } while (previous < effect.through());
+    }
+
+    private void afterRead(Runnable action) {
+        cluster.queue.after(
+                random.between(0, cluster.options.disk().readMaxNanos()),
+                () -> node.enqueue(incarnation, action));
+    }
+
+    // ---- the way to disk ----
+
+    private void persisting(long ticket, int end, boolean sync, List<Outbound> thenSend) {
+        check(
+                ticket == lastTicket + 1,
+                "tickets",
+                "node ",
+                node.number,
+                " got ticket ",
+                ticket,
+                " after ",
+                lastTicket);
+        lastTicket = ticket;
+        boolean early = cluster.options.bug() == PlantedBug.ACK_BEFORE_WRITE;
+        if (early) {
+            thenSend.forEach(o -> send(o.to(), o.message()));
+        }
+        unwritten.addLast(new Persisting(ticket, end, sync, early ? List.of() : thenSend));
+        writeAt =
+                Math.max(
+                        writeAt,
+                        cluster.queue.now()
+                                + random.between(0, cluster.options.disk().writeMaxNanos()));
+        cluster.queue.at(writeAt, () -> diskHasWritten(end, sync));
+    }
+
+    /** The write call is done, even if the process is paused by now; it is told when it goes on. */
+    private void diskHasWritten(int end, boolean sync) {
+        if (!node.isUp() || node.incarnation() != incarnation) {
+            return;
+        }
+        store.written(end);
+        node.enqueue(incarnation, () -> onWritten(end));
+        if (sync || random.chance(cluster.options.disk().strayedSync())) {
+            syncAt =
+                    Math.max(
+                            syncAt,
+                            cluster.queue.now()
+                                    + random.between(0, cluster.options.disk().syncMaxNanos()));
+            // A sync covers what was written when it began.
+            int covered = store.writtenEnd();
+            cluster.queue.at(syncAt, () -> diskHasSynced(covered));
+        }
+    }
+
+    private void diskHasSynced(int end) {
+        if (!node.isUp() || node.incarnation() != incarnation) {
+            return;
+        }
+        if (cluster.options.bug() != PlantedBug.SYNC_IS_A_LIE) {
+            store.synced(end);
+        }
+        node.enqueue(incarnation, () -> onSynced(end));
+    }
+
+    private void onWritten(int end) {
+        long ticket = 0;
+        while (!unwritten.isEmpty() && unwritten.getFirst().end() <= end) {
+            Persisting done = unwritten.removeFirst();
+            ticket = done.ticket();
+            if (!done.sync()) {
+                done.thenSend().forEach(o -> send(o.to(), o.message()));
+            }
+            unsynced.addLast(done);
+        }
+        if (ticket > 0) {
+            step(new Event.Written(ticket));
+        }
+    }
+
+    private void onSynced(int end) {
+        long ticket = 0;
+        while (!unsynced.isEmpty() && unsynced.getFirst().end() <= end) {
+            Persisting done = unsynced.removeFirst();
+            ticket = done.ticket();
+            if (done.sync()) {
+                done.thenSend().forEach(o -> send(o.to(), o.message()));
+            }
+        }
+        if (ticket > 0) {
+            step(new Event.Synced(ticket));
+        }
+    }
+
+    /** The turn is over: map and shard state agree. */
+    private void maybeCheckpoint() {
+        if (random.chance(cluster.options.checkpointChance())) {
+            checkpoint();
+            if (random.chance(cluster.options.logStartChance())) {
+                store.moveLogStart(random.between(0, store.checkpointed()));
+            }
+        }
+    }
+
+    /** Starts a checkpoint now. */
+    void checkpoint() {
+        store.startCheckpoint(core.applied(), core.appliedEpoch(), core.shardState());
+        cluster.queue.after(
+                random.between(0, cluster.options.disk().syncMaxNanos()),
+                () -> diskHasSynced(store.writtenEnd()));
+    }
+}

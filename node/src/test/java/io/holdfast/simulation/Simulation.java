@@ -1,0 +1,202 @@
+package io.holdfast.simulation;
+
+import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.proto.peer.ShardId;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One run of one seed. First a time with faults, in which only safety counts; then everything heals
+ * (sometimes only a majority at first), and every request must be answered, replicas must become
+ * equal, and the history must be that of linearizable registers.
+ */
+final class Simulation {
+    private static final long ANSWER_NANOS = 40 * SimOptions.SECONDS;
+    private static final long PATIENCE_NANOS = 300 * SimOptions.SECONDS;
+
+    /**
+     * How a run went.
+     *
+     * @param hash over all events: the same for the same seed and code
+     * @param failure null: all promises held
+     * @param lastEvents in words
+     */
+    record Result(
+            long seed,
+            SimOptions options,
+            long hash,
+            long events,
+            long simulatedNanos,
+            long operations,
+            Counters counters,
+            @Nullable RuntimeException failure,
+            List<String> lastEvents) {
+        boolean failed() {
+            return failure != null;
+        }
+
+        /** What somebody needs who is to find out why. */
+        String report() {
+            StringBuilder text = new StringBuilder();
+            text.append("seed ").append(seed).append(": ").append(failure).append('\n');
+            text.append("last events:\n");
+            lastEvents.forEach(event -> text.append("  ").append(event).append('\n'));
+            text.append(options).append('\n');
+            text.append(counters.all()).append('\n');
+            text.append("again: ").append(command()).append('\n');
+            return text.toString();
+        }
+
+        private String command() {
+            String bug = options.bug() == PlantedBug.NONE ? "" : " --bug " + options.bug();
+            return "./holdfast simulate --seed " + seed + bug;
+        }
+    }
+
+    private final SimCluster cluster;
+    private final SimRandom random;
+
+    private Simulation(SimCluster cluster, SimRandom random) {
+        this.cluster = cluster;
+        this.random = random;
+    }
+
+    /** Runs a seed. */
+    static Result run(long seed, PlantedBug bug) {
+        SimRandom root = new SimRandom(seed);
+        SimOptions options = SimOptions.draw(root.child("options"), bug);
+        SimCluster cluster = new SimCluster(options, root);
+        RuntimeException failure = null;
+        try {
+            new Simulation(cluster, root.child("end")).run();
+        } catch (RuntimeException broken) {
+            // A checker's verdict, or an invariant of the core's.
+            failure = broken;
+        }
+        return new Result(
+                seed,
+                options,
+                cluster.trace.hash(),
+                cluster.trace.count(),
+                cluster.queue.now(),
+                cluster.history.operations().size(),
+                cluster.counters,
+                failure,
+                cluster.trace.last());
+    }
+
+    private void run() {
+        cluster.start();
+        cluster.clients().forEach(SimClient::start);
+        cluster.faults().start();
+        cluster.run(cluster.options.dutyNanos());
+        List<SimNode> keptDown = heal();
+        cluster.clients().forEach(client -> client.timeout(PATIENCE_NANOS));
+        cluster.run(random.between(1, 4) * SimOptions.SECONDS);
+        cluster.clients().forEach(SimClient::stop);
+        if (!comesTrue("all is answered with a healthy majority", this::allAnswered)) {
+            return;
+        }
+        keptDown.forEach(cluster::start);
+        SimClient reader = readEverything();
+        if (comesTrue("everything can be read", () -> reader.underWay() == 0)
+                && comesTrue("replicas become equal", cluster::allEqual)) {
+            cluster.checkEnd();
+        }
+    }
+
+    /** Waits; false: it cannot come true, by a known limitation of the protocol. */
+    private boolean comesTrue(String what, BooleanSupplier condition) {
+        if (cluster.runUntil(condition, ANSWER_NANOS)) {
+            return true;
+        }
+        if (isKnownToBeStuck()) {
+            cluster.counters.add("known: no quorum after a loss during a catch-up", 1);
+            return false;
+        }
+        throw new SimFailure("liveness", "not so: " + what + ": " + waiting());
+    }
+
+    /** Undoes all faults; nodes returned are kept down, a minority that lost nothing. */
+    private List<SimNode> heal() {
+        List<SimNode> keptDown = new ArrayList<>();
+        if (random.chance(0.3) && cluster.nodes().stream().noneMatch(SimNode::isForgetful)) {
+            int most = (cluster.options.nodes() - 1) / 2;
+            while (keptDown.size() < most) {
+                SimNode node = random.pick(cluster.nodes());
+                if (!keptDown.contains(node)) {
+                    keptDown.add(node);
+                }
+            }
+        }
+        cluster.faults().end(keptDown);
+        cluster.coordinator().heal();
+        cluster.network.conditions(SimNetwork.Conditions.GOOD);
+        return keptDown;
+    }
+
+    /**
+     * A limitation of the protocol as it is: a replica that is half-way through a catch-up by
+     * extents never promises, and one that lost power only if a majority did. When one of each
+     * meets, nobody can be elected until somebody steps in.
+     */
+    private boolean isKnownToBeStuck() {
+        for (ShardId shard : cluster.shards()) {
+            int voters = 0;
+            int learners = 0;
+            for (SimNode node : cluster.nodes()) {
+                if (node.isUp()) {
+                    Standing standing = node.replica(shard).status().standing();
+                    voters += standing == Standing.VOTER ? 1 : 0;
+                    learners += standing == Standing.LEARNER ? 1 : 0;
+                }
+            }
+            int majority = cluster.options.nodes() / 2 + 1;
+            if (voters < majority && learners < majority) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean allAnswered() {
+        return cluster.clients().stream().allMatch(client -> client.underWay() == 0);
+    }
+
+    private String waiting() {
+        StringBuilder text = new StringBuilder();
+        for (SimOp op : cluster.history.operations()) {
+            if (op.state == SimOp.State.PENDING) {
+                text.append(op).append("; ");
+            }
+        }
+        return text + statuses();
+    }
+
+    private String statuses() {
+        StringBuilder text = new StringBuilder();
+        for (ShardId shard : cluster.shards()) {
+            text.append("committed ").append(cluster.oracle(shard).committed());
+            for (SimNode node : cluster.nodes()) {
+                text.append("\n  ").append(node.name()).append(' ');
+                text.append(node.isUp() ? node.replica(shard).status() : "down");
+            }
+        }
+        return text.toString();
+    }
+
+    /** Reads every block once more, so that the history ends with what is there now. */
+    private SimClient readEverything() {
+        SimClient reader = cluster.addClient();
+        reader.timeout(PATIENCE_NANOS);
+        reader.attach(reader.agent());
+        for (ShardId shard : cluster.shards()) {
+            for (int block = 0; block < cluster.options.blocks(); block++) {
+                reader.read(shard, block, 1, runs -> {});
+            }
+        }
+        return reader;
+    }
+}
