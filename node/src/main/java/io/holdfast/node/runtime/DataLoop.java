@@ -215,8 +215,8 @@ public final class DataLoop implements PeerLinks.Receiver {
                         options, recovered, ShardDriver.versions(shard, store), System.nanoTime());
         ShardDriver driver = handle.drive(shard, replica, store);
         drivers.put(shard, driver);
-        incarnations.forEach((node, incarnation) ->
-                driver.step(new Event.NodeAlive(node, incarnation)));
+        incarnations.forEach(
+                (node, incarnation) -> driver.step(new Event.NodeAlive(node, incarnation)));
         for (int dead : liveness.dead()) {
             driver.step(new Event.NodeDead(dead));
         }
@@ -249,8 +249,6 @@ public final class DataLoop implements PeerLinks.Receiver {
         // The turn is already queued if anything was touched; it comes after the other connections
         // that are ready, so that their messages share the write and the flush.
     }
-
-    
 
     @Override
     public void connected(int from, long incarnation) {

@@ -88,10 +88,7 @@ class AdminServerTest {
     private HttpResponse<String> ask(String method, String path, String body) throws Exception {
         HttpRequest request =
                 HttpRequest.newBuilder(
-                                URI.create(
-                                        "http://127.0.0.1:"
-                                                + server.address().getPort()
-                                                + path))
+                                URI.create("http://127.0.0.1:" + server.address().getPort() + path))
                         .timeout(Duration.ofSeconds(60))
                         .method(method, BodyPublishers.ofString(body))
                         .build();

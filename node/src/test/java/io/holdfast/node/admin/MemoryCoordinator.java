@@ -39,9 +39,7 @@ final class MemoryCoordinator implements Coordinator {
                 switch (change) {
                     case Change.CreateVolume create -> create(create.volume());
                     case Change.MarkReady ready ->
-                            replace(
-                                    ready.volume(),
-                                    v -> with(v, Volume.State.READY, v.shards()));
+                            replace(ready.volume(), v -> with(v, Volume.State.READY, v.shards()));
                     case Change.DeleteVolume delete -> delete(delete.volume());
                     case Change.ClaimLeader claim ->
                             replace(
@@ -89,15 +87,11 @@ final class MemoryCoordinator implements Coordinator {
 
     private static List<Volume.Shard> claimed(List<Volume.Shard> shards, Change.ClaimLeader claim) {
         return shards.stream()
-                .map(
-                        s ->
-                                s.index() == claim.shard()
-                                        ? new Volume.Shard(
-                                                s.index(),
-                                                s.replicas(),
-                                                claim.node(),
-                                                claim.epoch())
-                                        : s)
+                .map(s ->
+                        s.index() == claim.shard()
+                                ? new Volume.Shard(
+                                        s.index(), s.replicas(), claim.node(), claim.epoch())
+                                : s)
                 .toList();
     }
 

@@ -80,18 +80,12 @@ class DataLoopTest {
 
     private TestNode leader() throws Exception {
         nodes.get(1)
-                .await(
-                        "a leader",
-                        () -> nodes.values().stream().anyMatch(node -> isServing(node)));
+                .await("a leader", () -> nodes.values().stream().anyMatch(node -> isServing(node)));
         return nodes.values().stream().filter(DataLoopTest::isServing).findFirst().orElseThrow();
     }
 
     private static boolean isServing(TestNode node) {
-        return node.loop.replicas().stream()
-                .anyMatch(
-                        r ->
-                                r.status().role()
-                                        == Effect.Role.LEADER);
+        return node.loop.replicas().stream().anyMatch(r -> r.status().role() == Effect.Role.LEADER);
     }
 
     private static ClientRequest write(int request, int session, int block) {
@@ -116,10 +110,7 @@ class DataLoopTest {
     /** Opens a session from {@code client} at {@code leader} and returns its number. */
     private static int openSession(TestNode client, int leader) throws Exception {
         client.run(
-                () ->
-                        client.send(
-                                leader,
-                                List.of(new ClientRequest.OpenSession(SHARD, 1, 1, 0))));
+                () -> client.send(leader, List.of(new ClientRequest.OpenSession(SHARD, 1, 1, 0))));
         client.await("a session", () -> client.replies.size() == 1);
         return (int) ((ClientReply.Done) client.replies.getFirst()).value();
     }
@@ -136,13 +127,10 @@ class DataLoopTest {
         }
         client.run(() -> client.send(leader, burst));
         client.await("all writes answered", () -> client.replies.size() == 41);
-        assertThat(client.replies).allSatisfy(r -> assertThat(r).isInstanceOf(
-                ClientReply.Done.class));
+        assertThat(client.replies)
+                .allSatisfy(r -> assertThat(r).isInstanceOf(ClientReply.Done.class));
         client.run(
-                () ->
-                        client.send(
-                                leader,
-                                List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41))));
+                () -> client.send(leader, List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41))));
         client.await("the read answered", () -> client.replies.size() == 42);
         ClientReply.Data data = (ClientReply.Data) client.replies.getLast();
         assertThat(data.runs().stream().mapToInt(ClientReply.Run::count).sum()).isEqualTo(41);
@@ -167,9 +155,7 @@ class DataLoopTest {
         first.run(() -> network.cut(first.number));
         client.await(
                 "another leader",
-                () ->
-                        nodes.values().stream()
-                                .anyMatch(n -> n != first && isServing(n)));
+                () -> nodes.values().stream().anyMatch(n -> n != first && isServing(n)));
         int second =
                 nodes.values().stream()
                         .filter(n -> n != first && isServing(n))
@@ -177,13 +163,12 @@ class DataLoopTest {
                         .orElseThrow()
                         .number;
         // The same request again: it was committed, so it is answered and not run.
-        client.run(
-                () ->
-                        client.send(
-                                second,
-                                List.of(
-                                        write(2, session, 7),
-                                        new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1))));
+        client.run(() ->
+                client.send(
+                        second,
+                        List.of(
+                                write(2, session, 7),
+                                new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1))));
         client.await("both answers", () -> client.replies.size() == 4);
         assertThat(client.replies.get(2)).isInstanceOf(ClientReply.Done.class);
         ClientReply.Data data = (ClientReply.Data) client.replies.get(3);
@@ -220,11 +205,10 @@ class DataLoopTest {
             burst.add(write(2 + i, session, i));
         }
         int[] before = new int[1];
-        leader.run(
-                () -> {
-                    before[0] = network.flushes();
-                    leader.send(leader.number, burst);
-                });
+        leader.run(() -> {
+            before[0] = network.flushes();
+            leader.send(leader.number, burst);
+        });
         leader.await("all answered", () -> leader.replies.size() == 101);
         leader.run(() -> assertThat(network.flushes() - before[0]).isLessThan(20));
     }
@@ -232,11 +216,7 @@ class DataLoopTest {
     @Test
     void refusesRequestsForShardsThatAreNotHere() throws Exception {
         TestNode node = nodes.get(1);
-        node.run(
-                () ->
-                        node.send(
-                                1,
-                                List.of(new ClientRequest.AskHolder(new ShardId(9, 0), 1, 1))));
+        node.run(() -> node.send(1, List.of(new ClientRequest.AskHolder(new ShardId(9, 0), 1, 1))));
         node.await("a refusal", () -> !node.replies.isEmpty());
         assertThat(((ClientReply.Refused) node.replies.getFirst()).why())
                 .isEqualTo(ClientReply.Refusal.UNKNOWN_SHARD);
@@ -257,11 +237,10 @@ class DataLoopTest {
         again.show(catalogue(2, Volume.State.READY, 1));
         again.await("the replica", () -> !again.loop.shards().isEmpty());
         assertThat(again.thread.submit(() -> status(again)).get(5, TimeUnit.SECONDS))
-                .satisfies(
-                        found -> {
-                            assertThat(found.last()).isGreaterThanOrEqualTo(3);
-                            assertThat(found.standing()).isEqualTo(Standing.VOTER);
-                        });
+                .satisfies(found -> {
+                    assertThat(found.last()).isGreaterThanOrEqualTo(3);
+                    assertThat(found.standing()).isEqualTo(Standing.VOTER);
+                });
     }
 
     @Test

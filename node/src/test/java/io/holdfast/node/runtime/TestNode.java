@@ -158,10 +158,11 @@ public final class TestNode {
 
     /** Runs something on the loop and waits for it. */
     public void run(Runnable task) throws Exception {
-        thread.submit(() -> {
-                    task.run();
-                    return true;
-                })
+        thread.submit(
+                        () -> {
+                            task.run();
+                            return true;
+                        })
                 .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     }
 
