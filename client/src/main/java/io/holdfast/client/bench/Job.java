@@ -1,6 +1,5 @@
 package io.holdfast.client.bench;
 
-import java.util.ArrayList;
 import java.util.List;
 
 /** The seven jobs, the same for every server that is measured. */
@@ -14,15 +13,19 @@ public enum Job {
     SYNCED_WRITE("4k random write, fsync each", "randwrite", "4k", 1, "--fsync=1");
 
     private final String title;
-    private final List<String> options;
+
+    /** Options of fio that all jobs of this kind share. */
+    private final String options;
 
     Job(String title, String pattern, String blockSize, int depth, String... more) {
         this.title = title;
-        options = new ArrayList<>();
-        options.add("--rw=" + pattern);
-        options.add("--bs=" + blockSize);
-        options.add("--iodepth=" + depth);
-        options.addAll(List.of(more));
+        options =
+                String.join(
+                        " ",
+                        "--rw=" + pattern,
+                        "--bs=" + blockSize,
+                        "--iodepth=" + depth,
+                        String.join(" ", more));
     }
 
     /** For people. */
@@ -36,6 +39,6 @@ public enum Job {
     }
 
     List<String> options() {
-        return options;
+        return List.of(options.strip().split(" "));
     }
 }

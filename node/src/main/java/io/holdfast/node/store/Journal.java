@@ -51,8 +51,6 @@ final class Journal implements AutoCloseable {
     /** Most bytes that may wait for {@link #write}; more are written on the way. */
     private static final int PENDING_BYTES = 32 << 20;
 
-    private static final byte[] PADDING = new byte[ALIGNMENT];
-
     /** A segment that is written to or waits for its last sync. */
     private static final class Segment {
         final FileChannel file;
@@ -243,7 +241,7 @@ final class Journal implements AutoCloseable {
     private void pad(int bytes) {
         int missing = (int) (padded(bytes) - bytes);
         if (missing > 0) {
-            queue(missing == ALIGNMENT ? PADDING : new byte[missing]);
+            queue(new byte[missing]);
         }
     }
 
@@ -497,7 +495,6 @@ final class Journal implements AutoCloseable {
             unsynced.forEach(each -> closeQuietly(each.file));
         }
         closeQuietly(segment.file);
-        staging.clear();
         if (interrupted) {
             Thread.currentThread().interrupt();
         }

@@ -73,6 +73,9 @@ public final class JournalStore implements Store {
     /** Logs with entries in memory, once per entry, oldest first. */
     private final ArrayDeque<LogIndex> cachedLogs = new ArrayDeque<>();
 
+    /** Shards whose end was found in the journal; the first checkpoint removes their rows. */
+    private final List<ShardId> droppedInScan = new ArrayList<>();
+
     private long cachedLogBytes;
     private long checkpointAt;
     private boolean failed;
@@ -196,8 +199,6 @@ public final class JournalStore implements Store {
         database.write(new MapChanges(List.of(), row));
         return row;
     }
-
-    private final List<ShardId> droppedInScan = new ArrayList<>();
 
     private JournalScan.End recover(StoreRow row, boolean tailMayBeLost) throws IOException {
         for (var each : database.shards().entrySet()) {

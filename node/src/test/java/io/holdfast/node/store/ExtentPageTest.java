@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.holdfast.node.store.ExtentPage.Extent;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ShardId;
+import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -61,7 +62,7 @@ class ExtentPageTest {
         }
     }
 
-    private static void capture(ExtentPage page, TreeMap<Long, Extent> rows) {
+    private static void capture(ExtentPage page, Map<Long, Extent> rows) {
         page.capture(
                 new ExtentPage.RowSink() {
                     @Override
