@@ -140,17 +140,30 @@ class ArchitectureTest {
                     .dependOnClassesThat(resideInAPackage("io.micrometer.."));
 
     @ArchTest
-    static final ArchRule NETTY_STAYS_OUT_OF_CORE_PORTS_AND_STORE =
+    static final ArchRule NETTY_STAYS_OUT_OF_WHAT_HAS_NO_SOCKETS =
             noClasses()
                     .that()
                     .resideInAnyPackage(
                             "io.holdfast.node.replica..",
                             "io.holdfast.node.port..",
-                            "io.holdfast.node.store..",
                             "io.holdfast.node.coordination..",
                             "io.holdfast.node.admin..")
                     .should()
                     .dependOnClassesThat(resideInAPackage("io.netty.."));
+
+    /** Maps with primitive keys are no transport. */
+    @ArchTest
+    static final ArchRule STORE_TAKES_ONLY_COLLECTIONS_FROM_NETTY =
+            noClasses()
+                    .that()
+                    .resideInAPackage("io.holdfast.node.store..")
+                    .should()
+                    .dependOnClassesThat(
+                            resideInAPackage("io.netty..")
+                                    .and(
+                                            DescribedPredicate.not(
+                                                    resideInAPackage(
+                                                            "io.netty.util.collection.."))));
 
     @ArchTest
     static final ArchRule CLIENT_DOES_NOT_KNOW_THE_NODE =

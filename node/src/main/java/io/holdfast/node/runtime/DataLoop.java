@@ -132,9 +132,7 @@ public final class DataLoop implements PeerLinks.Receiver {
         this.store = store;
         this.timing = timing;
         this.observer = observer;
-        this.liveness =
-                new Liveness(
-                        nodes.stream().filter(node -> node != self).toList(), System.nanoTime());
+        this.liveness = new Liveness(nodes.stream().filter(node -> node != self).toList());
         this.links = parts.links(this);
         incarnations.put(self, links.incarnation());
         this.clients = parts.clients(new LocalLinks());
@@ -146,6 +144,7 @@ public final class DataLoop implements PeerLinks.Receiver {
      * @param gossip what membership says of the others; may be called at any time, never blocks
      */
     public void start(Supplier<Map<Integer, NodeState>> gossip) {
+        thread.execute(() -> liveness.start(System.nanoTime()));
         timers.add(thread.every(timing.tickNanos(), this::tick));
         timers.add(thread.every(LIVENESS_NANOS, () -> checkLiveness(gossip.get())));
     }

@@ -11,6 +11,9 @@ import java.util.TreeMap;
  * One sign alone is not enough soon: a link breaks in a short partition, and gossip suspects a node
  * that is only slow. A link that stays down for {@link #GONE_NANOS} is enough alone.
  *
+ * <p>Of a node that was never connected since this process started, gossip may only be late: both
+ * have just been started. Links come up first.
+ *
  * <p>Being wrong costs a client its claim, never data: its late requests are fenced.
  *
  * <p>No clock, no threads: owned by the data loop.
@@ -27,26 +30,32 @@ final class Liveness {
     private static final class Peer {
         boolean up;
         boolean dead;
+
+        /** It was connected since this process started. */
+        boolean known;
+
         long downSinceNanos;
 
         boolean isGone(NodeState gossip, long nowNanos) {
             long downNanos = nowNanos - downSinceNanos;
             return !up
                     && (downNanos > GONE_NANOS
-                            || (gossip == NodeState.DEAD && downNanos > CONFIRM_NANOS));
+                            || (known && gossip == NodeState.DEAD && downNanos > CONFIRM_NANOS));
         }
     }
 
     /**
+     * Nobody is connected yet; {@link #start} starts the clock.
+     *
      * @param others all configured nodes but this one
-     * @param nowNanos start; nobody is connected yet
      */
-    Liveness(List<Integer> others, long nowNanos) {
-        for (int other : others) {
-            Peer peer = new Peer();
-            peer.downSinceNanos = nowNanos;
-            peers.put(other, peer);
-        }
+    Liveness(List<Integer> others) {
+        others.forEach(other -> peers.put(other, new Peer()));
+    }
+
+    /** The clock starts now: what went before was this node's own slow start. */
+    void start(long nowNanos) {
+        peers.values().forEach(peer -> peer.downSinceNanos = nowNanos);
     }
 
     /** The link came up. */
@@ -54,6 +63,7 @@ final class Liveness {
         Peer peer = peers.get(node);
         if (peer != null) {
             peer.up = true;
+            peer.known = true;
             peer.dead = false;
         }
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.holdfast.node.port.Coordinator.NodeState;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class LivenessTest {
@@ -14,7 +15,12 @@ class LivenessTest {
     private static final Map<Integer, NodeState> NOBODY_DEAD =
             Map.of(2, NodeState.ALIVE, 3, NodeState.SUSPECT);
 
-    private final Liveness liveness = new Liveness(List.of(2, 3), 0);
+    private final Liveness liveness = new Liveness(List.of(2, 3));
+
+    @BeforeEach
+    void start() {
+        liveness.start(0);
+    }
 
     @Test
     void doesNotBelieveGossipWhileTheLinkIsUp() {
@@ -24,8 +30,9 @@ class LivenessTest {
     }
 
     @Test
-    void doesNotBelieveGossipRightAfterTheStart() {
-        assertThat(liveness.newlyDead(ALL_DEAD, SECOND)).isEmpty();
+    void doesNotBelieveGossipOfNodesThatWereNeverConnected() {
+        assertThat(liveness.newlyDead(ALL_DEAD, 9 * SECOND)).isEmpty();
+        assertThat(liveness.newlyDead(ALL_DEAD, 11 * SECOND)).containsExactly(2, 3);
     }
 
     @Test
