@@ -234,7 +234,7 @@ class ClusterIT {
                     Duration.ofSeconds(20),
                     () -> tcpdump.output().contains("listening on"));
             run("nbdcopy", plain.toString(), cluster.nbdUri(2, "secret")).succeeds();
-            run("nbdsh", "-u", cluster.nbdUri(2, "secret"), "-c", "h.flush()").succeeds();
+            run(Tool.nbdsh("-u", cluster.nbdUri(2, "secret"), "-c", "h.flush()")).succeeds();
             LocalCluster.await(
                     "the replicas' traffic to be captured",
                     Duration.ofSeconds(20),
@@ -274,26 +274,26 @@ class ClusterIT {
             // Out of range, and gone in mid-payload: with libnbd's strict mode off.
             Tool.Result illegal =
                     run(
-                            "nbdsh",
-                            "-c",
-                            "h.set_strict_mode(0)",
-                            "-u",
-                            cluster.nbdUri(1, "calm"),
-                            "-c",
-                            """
-                            errors = 0
-                            for offset in (64 << 20, (64 << 20) - 1, 1 << 62):
-                                try:
-                                    h.pread(4096, offset)
-                                except nbd.Error as e:
-                                    errors += e.errno == "EINVAL"
-                                try:
-                                    h.pwrite(b"x" * 4096, offset)
-                                except nbd.Error as e:
-                                    errors += e.errno in ("EINVAL", "ENOSPC")
-                            assert errors == 6, errors
-                            h.pread(4096, 0)
-                            """);
+                            Tool.nbdsh(
+                                    "-c",
+                                    "h.set_strict_mode(0)",
+                                    "-u",
+                                    cluster.nbdUri(1, "calm"),
+                                    "-c",
+                                    """
+                                    errors = 0
+                                    for offset in (64 << 20, (64 << 20) - 1, 1 << 62):
+                                        try:
+                                            h.pread(4096, offset)
+                                        except nbd.Error as e:
+                                            errors += e.errno == "EINVAL"
+                                        try:
+                                            h.pwrite(b"x" * 4096, offset)
+                                        except nbd.Error as e:
+                                            errors += e.errno in ("EINVAL", "ENOSPC")
+                                    assert errors == 6, errors
+                                    h.pread(4096, 0)
+                                    """));
             illegal.succeeds();
             others.longestWriteMillis();
         }

@@ -62,13 +62,13 @@ final class NbdWriter implements AutoCloseable {
         return new NbdWriter(
                 acked,
                 Tool.start(
-                        "nbdsh",
-                        "-c",
-                        CONTENT + WRITE,
-                        uri,
-                        acked.toString(),
-                        Integer.toString(first),
-                        Integer.toString(count)));
+                        Tool.nbdsh(
+                                "-c",
+                                CONTENT + WRITE,
+                                uri,
+                                acked.toString(),
+                                Integer.toString(first),
+                                Integer.toString(count))));
     }
 
     /** How many writes have been answered. */
@@ -95,11 +95,7 @@ final class NbdWriter implements AutoCloseable {
         Tool.Result result =
                 Tool.run(
                         Duration.ofMinutes(2),
-                        "nbdsh",
-                        "-c",
-                        CONTENT + VERIFY,
-                        uri,
-                        acked.toString());
+                        Tool.nbdsh("-c", CONTENT + VERIFY, uri, acked.toString()));
         System.out.println(result.output().strip());
         result.succeeds();
     }

@@ -59,6 +59,16 @@ final class Tool implements AutoCloseable {
         return new Tool(Arrays.asList(command), Map.of());
     }
 
+    /**
+     * The command that runs libnbd's Python shell: what the distribution's nbdsh does, with the
+     * distribution's Python, whatever other one comes first on the path.
+     */
+    static String[] nbdsh(String... arguments) {
+        List<String> command = new ArrayList<>(List.of("/usr/bin/python3", "-m", "nbd"));
+        command.addAll(List.of(arguments));
+        return command.toArray(String[]::new);
+    }
+
     /** Runs a program to its end. */
     static Result run(Duration limit, String... command) {
         return run(limit, Map.of(), Arrays.asList(command));
