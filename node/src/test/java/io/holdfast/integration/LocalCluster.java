@@ -12,7 +12,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 
@@ -140,14 +139,14 @@ final class LocalCluster implements AutoCloseable {
         Tool.run(Duration.ofSeconds(10), "kill", "-" + name, Long.toString(pid(node))).succeeds();
     }
 
-    /** kill -9, and waits until the process is gone. */
-    void kill(int node) {
-        long pid = pid(node);
-        signal(node, "KILL");
-        await(
-                "node " + node + " to be gone",
-                Duration.ofSeconds(10),
-                () -> ProcessHandle.of(pid).map(p -> !p.isAlive()).orElse(true));
+    /** kill -9 of some nodes at once; waits until their processes are gone. */
+    void kill(int... victims) {
+        for (int node : victims) {
+            signal(node, "KILL");
+        }
+        for (int node : victims) {
+            ProcessHandle.of(pid(node)).ifPresent(LocalCluster::awaitEnd);
+        }
     }
 
     /** The status document, from whichever node answers. */
@@ -245,12 +244,10 @@ final class LocalCluster implements AutoCloseable {
         cli("down").succeeds();
     }
 
-    /** Waits for a process to end without failing. */
-    static void awaitEnd(ProcessHandle process) {
-        try {
-            process.onExit().get(20, TimeUnit.SECONDS);
-        } catch (Exception e) {
-            throw new AssertionError("process " + process.pid() + " does not end", e);
-        }
+    private static void awaitEnd(ProcessHandle process) {
+        await(
+                "process " + process.pid() + " to end",
+                Duration.ofSeconds(20),
+                () -> !process.isAlive());
     }
 }

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 
 /**
  * A client that notes what was acknowledged, written in Python over libnbd: block i gets content
@@ -21,10 +22,10 @@ final class NbdWriter implements AutoCloseable {
 
     private static final String WRITE =
             """
-            import sys
-            h.connect_uri(sys.argv[1])
-            acked = open(sys.argv[2], "a", buffering=1)
-            first, count = int(sys.argv[3]), int(sys.argv[4])
+            import os, sys
+            h.connect_uri(os.environ["URI"])
+            acked = open(os.environ["ACKED"], "a", buffering=1)
+            first, count = int(os.environ["FIRST"]), int(os.environ["COUNT"])
             for i in range(first, first + count):
                 try:
                     h.pwrite(content(i), i * 4096)
@@ -36,10 +37,10 @@ final class NbdWriter implements AutoCloseable {
 
     private static final String VERIFY =
             """
-            import sys
-            h.connect_uri(sys.argv[1])
+            import os, sys
+            h.connect_uri(os.environ["URI"])
             wrong = 0
-            lines = [int(l) for l in open(sys.argv[2])]
+            lines = [int(l) for l in open(os.environ["ACKED"])]
             for i in lines:
                 got = h.pread(4096, i * 4096)
                 if bytes(got) != content(i):
@@ -62,13 +63,12 @@ final class NbdWriter implements AutoCloseable {
         return new NbdWriter(
                 acked,
                 Tool.start(
-                        Tool.nbdsh(
-                                "-c",
-                                CONTENT + WRITE,
-                                uri,
-                                acked.toString(),
-                                Integer.toString(first),
-                                Integer.toString(count))));
+                        Map.of(
+                                "URI", uri,
+                                "ACKED", acked.toString(),
+                                "FIRST", Integer.toString(first),
+                                "COUNT", Integer.toString(count)),
+                        Tool.nbdsh("-c", CONTENT + WRITE)));
     }
 
     /** How many writes have been answered. */
@@ -84,8 +84,9 @@ final class NbdWriter implements AutoCloseable {
         return tool.await(limit);
     }
 
-    boolean isRunning() {
-        return tool.isRunning();
+    /** Fails, with what it said, when the writer has ended. */
+    void assertRunning() {
+        assertThat(tool.isRunning()).as(() -> "the writer ended: " + tool.output()).isTrue();
     }
 
     /** Fails unless every acknowledged block has its content. */
@@ -95,7 +96,8 @@ final class NbdWriter implements AutoCloseable {
         Tool.Result result =
                 Tool.run(
                         Duration.ofMinutes(2),
-                        Tool.nbdsh("-c", CONTENT + VERIFY, uri, acked.toString()));
+                        Map.of("URI", uri, "ACKED", acked.toString()),
+                        List.of(Tool.nbdsh("-c", CONTENT + VERIFY)));
         System.out.println(result.output().strip());
         result.succeeds();
     }

@@ -33,16 +33,14 @@ class OutageIT {
                     LocalCluster.await(
                             "writes to be acknowledged",
                             Duration.ofSeconds(60),
-                            () -> writer.acknowledged() >= target || !writer.isRunning());
-                    assertThat(writer.isRunning()).as("the writer runs").isTrue();
-                    for (int node = 1; node <= 3; node++) {
-                        cluster.signal(node, "KILL");
-                    }
+                            () -> {
+                                writer.assertRunning();
+                                return writer.acknowledged() >= target;
+                            });
+                    cluster.kill(1, 2, 3);
                     assertThat(writer.await(Duration.ofSeconds(60)).exit()).isEqualTo(3);
                 }
-                for (int node = 1; node <= 3; node++) {
-                    cluster.kill(node);
-                }
+
                 long began = System.nanoTime();
                 cluster.up();
                 double seconds = (System.nanoTime() - began) / 1e9;
@@ -65,12 +63,14 @@ class OutageIT {
                 LocalCluster.await(
                         "writes to be acknowledged",
                         Duration.ofSeconds(60),
-                        () -> writer.acknowledged() >= 500);
-                cluster.kill(2);
-                cluster.kill(3);
+                        () -> {
+                            writer.assertRunning();
+                            return writer.acknowledged() >= 500;
+                        });
+                cluster.kill(2, 3);
                 int atDeath = writer.acknowledged();
                 failsInTime(cluster);
-                assertThat(writer.isRunning()).isTrue();
+                writer.assertRunning();
                 assertThat(writer.acknowledged()).isLessThanOrEqualTo(atDeath + 1);
                 cluster.up();
                 LocalCluster.await(

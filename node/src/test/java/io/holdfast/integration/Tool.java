@@ -54,6 +54,10 @@ final class Tool implements AutoCloseable {
         }
     }
 
+    static Tool start(Map<String, String> environment, String... command) {
+        return new Tool(List.of(command), environment);
+    }
+
     /** Starts a program. Closing kills it. */
     static Tool start(String... command) {
         return new Tool(Arrays.asList(command), Map.of());
