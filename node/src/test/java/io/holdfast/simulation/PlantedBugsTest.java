@@ -19,7 +19,11 @@ final class PlantedBugsTest {
             found = result.failed() ? result : null;
         }
         assertThat(found).as("%s within %d seeds", bug, SEEDS).isNotNull();
-        System.out.println(bug + ": seed " + (found == null ? 0 : found.seed()) + ", "
-                + (found == null ? "" : found.failure()));
+        System.out.println(
+                bug
+                        + ": seed "
+                        + (found == null ? 0 : found.seed())
+                        + ", "
+                        + (found == null ? "" : found.failure()));
     }
 }

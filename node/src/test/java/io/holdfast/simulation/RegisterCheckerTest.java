@@ -29,8 +29,7 @@ final class RegisterCheckerTest {
 
     @Test
     void acceptsReadsOfTheNewestValue() {
-        assertThat(isGood(read(0, 0, 1), write(1, 2, 3), read(1, 4, 5), write(2, 6, 7)))
-                .isTrue();
+        assertThat(isGood(read(0, 0, 1), write(1, 2, 3), read(1, 4, 5), write(2, 6, 7))).isTrue();
     }
 
     @Test
@@ -122,9 +121,7 @@ final class RegisterCheckerTest {
             long began = random.nextInt(12);
             long ended = began + random.nextInt(6);
             history.add(
-                    random.nextInt(4) == 0
-                            ? inDoubt(value, began)
-                            : write(value, began, ended));
+                    random.nextInt(4) == 0 ? inDoubt(value, began) : write(value, began, ended));
         }
         for (int i = random.nextInt(4); i > 0; i--) {
             long began = random.nextInt(14);

@@ -36,6 +36,7 @@ final class SimFaults {
         }
         if (allowed.pause()) {
             kinds.add(() -> pause(anyNode(), false));
+            kinds.add(this::suspend);
         }
         if (allowed.freeze()) {
             kinds.add(() -> pause(anyNode(), true));
@@ -237,8 +238,10 @@ final class SimFaults {
 
     private void isolate() {
         count("nodes isolated");
-        int node = anyNode().number;
-        long nanos = aWhile();
+        isolate(anyNode().number, aWhile());
+    }
+
+    private void isolate(int node, long nanos) {
         for (int other : cluster.endpoints()) {
             if (other != node) {
                 cut(node, other, nanos);

@@ -54,9 +54,7 @@ class AtomixCoordinatorIT {
         assertThat(created).isEqualTo(new Change.Result(true, 1, 1, ""));
         for (AtomixCoordinator node : nodes) {
             awaitCatalogue(node, c -> c.version() == 1 && c.volume("a").isPresent());
-            assertThat(node.members())
-                    .containsOnlyKeys(1, 2, 3)
-                    .containsValue(NodeState.ALIVE);
+            assertThat(node.members()).containsOnlyKeys(1, 2, 3).containsValue(NodeState.ALIVE);
         }
 
         for (long epoch = 1; epoch <= 20; epoch++) {
@@ -218,10 +216,9 @@ class AtomixCoordinatorIT {
         AtomixCoordinator node = node(1);
         List<Long> versions = new CopyOnWriteArrayList<>();
         node.watch(catalogue -> versions.add(catalogue.version()));
-        node.watch(
-                catalogue -> {
-                    throw new IllegalStateException("a watcher's own failure");
-                });
+        node.watch(catalogue -> {
+            throw new IllegalStateException("a watcher's own failure");
+        });
         startAll(List.of(node));
         for (int i = 0; i < 10; i++) {
             change(node, create("v" + i));
@@ -258,12 +255,11 @@ class AtomixCoordinatorIT {
     private static void awaitCatalogue(AtomixCoordinator node, Predicate<Catalogue> wanted)
             throws InterruptedException {
         CountDownLatch seen = new CountDownLatch(1);
-        node.watch(
-                catalogue -> {
-                    if (wanted.test(catalogue)) {
-                        seen.countDown();
-                    }
-                });
+        node.watch(catalogue -> {
+            if (wanted.test(catalogue)) {
+                seen.countDown();
+            }
+        });
         assertThat(seen.await(20, TimeUnit.SECONDS)).as("%s", node.catalogue()).isTrue();
     }
 

@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A node's coordinator in a process of its own, so that it can be killed and paused. Takes lines
- * on standard input and answers each with one line that begins with {@code >}.
+ * A node's coordinator in a process of its own, so that it can be killed and paused. Takes lines on
+ * standard input and answers each with one line that begins with {@code >}.
  */
 final class CoordinatorProcess implements AutoCloseable {
     private final Process process;
@@ -86,8 +86,7 @@ final class CoordinatorProcess implements AutoCloseable {
 
     /** {@code number directory port...}. */
     public static void main(String[] args) throws Exception {
-        List<Integer> ports =
-                Arrays.stream(args).skip(2).map(Integer::valueOf).toList();
+        List<Integer> ports = Arrays.stream(args).skip(2).map(Integer::valueOf).toList();
         AtomixCoordinator coordinator =
                 new AtomixCoordinator(
                         TestNodes.config(Integer.parseInt(args[0]), ports, Path.of(args[1])),
@@ -138,7 +137,9 @@ final class CoordinatorProcess implements AutoCloseable {
     private static String result(AtomixCoordinator coordinator, Change change)
             throws InterruptedException, ExecutionException {
         Change.Result result = coordinator.change(change).get();
-        return (result.applied() ? "applied " : "refused ") + result.version() + " "
+        return (result.applied() ? "applied " : "refused ")
+                + result.version()
+                + " "
                 + result.reason();
     }
 }

@@ -84,7 +84,8 @@ class JournalStoreTest {
     @Test
     void readsTheSameOnTheReaderThreads() throws IOException {
         JournalStore store = fresh();
-        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 1020, 8), Rig.write(Rig.SHARD, 1, 2, 0, 1));
+        appendAndApply(
+                store, Rig.write(Rig.SHARD, 1, 1, 1020, 8), Rig.write(Rig.SHARD, 1, 2, 0, 1));
         List<Run> onLoop = Rig.read(store, loop, Rig.SHARD, 1019, 10);
         store.alwaysReadOnPool();
 
@@ -173,7 +174,9 @@ class JournalStoreTest {
                 null);
         store.truncate(Rig.SHARD, 1);
         store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 3, 2, 9, 1)), null);
-        assertThat(store.log(Rig.SHARD, 1, 9, 1 << 20)).extracting(Entry::epoch).containsExactly(1L, 3L);
+        assertThat(store.log(Rig.SHARD, 1, 9, 1 << 20))
+                .extracting(Entry::epoch)
+                .containsExactly(1L, 3L);
         store.write();
         store.abandon();
 
@@ -272,7 +275,8 @@ class JournalStoreTest {
     @Test
     void extentsAreWalkedInPartsFromMemoryAndDatabase() throws IOException {
         JournalStore store = fresh();
-        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 1000, 64), Rig.write(Rig.SHARD, 1, 2, 5000, 8));
+        appendAndApply(
+                store, Rig.write(Rig.SHARD, 1, 1, 1000, 64), Rig.write(Rig.SHARD, 1, 2, 5000, 8));
         Rig.checkpoint(store, loop);
         appendAndApply(
                 store, Rig.zero(Rig.SHARD, 1, 3, 5002, 3000), Rig.write(Rig.SHARD, 1, 4, 20000, 3));
@@ -291,9 +295,14 @@ class JournalStoreTest {
         assertThat(all.getFirst().payload()).isEqualTo(slice(Rig.payload(8, 2), 0, 2));
         assertThat(all.getLast().block()).isEqualTo(20000);
         assertThat(all.getLast().payload()).isEqualTo(Rig.payload(3, 4));
-        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO).mapToInt(Entry::count).sum())
+        assertThat(
+                        all.stream()
+                                .filter(entry -> entry.kind() == EntryKind.ZERO)
+                                .mapToInt(Entry::count)
+                                .sum())
                 .isEqualTo(3000);
-        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO)).allMatch(Entry::isTrim);
+        assertThat(all.stream().filter(entry -> entry.kind() == EntryKind.ZERO))
+                .allMatch(Entry::isTrim);
     }
 
     @Test

@@ -93,14 +93,13 @@ final class Rig {
     /** Copies a directory as a crash of the process leaves it. */
     static void copy(Path from, Path to) throws IOException {
         try (Stream<Path> files = Files.walk(from)) {
-            files.forEach(
-                    file -> {
-                        try {
-                            Files.copy(file, to.resolve(from.relativize(file).toString()));
-                        } catch (IOException e) {
-                            throw new UncheckedIOException(e);
-                        }
-                    });
+            files.forEach(file -> {
+                try {
+                    Files.copy(file, to.resolve(from.relativize(file).toString()));
+                } catch (IOException e) {
+                    throw new UncheckedIOException(e);
+                }
+            });
         }
     }
 }
