@@ -62,6 +62,11 @@ final class Attachment {
         forgetSession();
     }
 
+    /** Whether writes need a claim. */
+    boolean isExclusive() {
+        return exclusive;
+    }
+
     int session() {
         return session;
     }

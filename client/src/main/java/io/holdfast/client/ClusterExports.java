@@ -7,6 +7,7 @@ import io.holdfast.proto.catalogue.Volume;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ShardId;
 import io.netty.buffer.ByteBuf;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -67,6 +68,7 @@ public final class ClusterExports implements Exports {
 
     private int nextNumber = 1;
     private boolean stopping;
+    private final List<Timers.Handle> alarms = new ArrayList<>();
     private @Nullable Runnable whenStopped;
 
     /**
@@ -380,15 +382,20 @@ public final class ClusterExports implements Exports {
             stopped();
             return;
         }
-        timers.schedule(
-                DRAIN_NANOS,
-                () -> List.copyOf(byNumber.values()).forEach(use -> use.client.shutDown()));
-        timers.schedule(SHUTDOWN_NANOS, this::stopped);
+        alarms.add(
+                timers.schedule(
+                        DRAIN_NANOS,
+                        () ->
+                                List.copyOf(byNumber.values())
+                                        .forEach(use -> use.client.shutDown())));
+        alarms.add(timers.schedule(SHUTDOWN_NANOS, this::stopped));
     }
 
     private void stopped() {
         Runnable done = whenStopped;
         whenStopped = null;
+        alarms.forEach(Timers.Handle::cancel);
+        alarms.clear();
         if (done != null) {
             done.run();
         }

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * its time is up. Ends with exactly one call of {@link #succeeded} or {@link #refused} or {@link
  * #failed}.
  *
- * <p>A fenced request may start a second time, as a new message under a new number; see {@link
+ * <p>A fenced request may start again, as a new message under a new number; see {@link
  * ShardChannel}.
  */
 abstract class Request {
@@ -52,8 +52,8 @@ abstract class Request {
     /** When the message is due for (another) sending. */
     long nextSendNanos;
 
-    /** Whether it was fenced once already. */
-    boolean fenced;
+    /** How often it was fenced. */
+    int fencings;
 
     Request(ShardChannel channel, long deadlineNanos) {
         this.channel = channel;

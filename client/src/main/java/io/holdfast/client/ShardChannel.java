@@ -53,8 +53,14 @@ final class ShardChannel {
     /** Most requests repeated at once; the others follow with the next sweeps. */
     static final int MAX_REPEATS_PER_SWEEP = 64;
 
+    /** As above, while no leader is known: somebody's answer will tell where the others belong. */
+    static final int MAX_PROBES_PER_SWEEP = 4;
+
     /** How often in a row a request follows a replica's word about the leader without a pause. */
     static final int MAX_REDIRECTS = 2;
+
+    /** How often a request may start again after it was fenced. */
+    static final int MAX_FENCINGS = 3;
 
     final ShardId id;
     final int index;
@@ -145,7 +151,7 @@ final class ShardChannel {
                 yield true;
             }
             case READY -> {
-                if (request.fenced && wasPossiblyRun(request) && !request.isRepeatable()) {
+                if (request.fencings > 0 && wasPossiblyRun(request) && !request.isRepeatable()) {
                     takeFirst();
                     request.failed(Outcome.IO_ERROR);
                     yield true;
@@ -312,9 +318,10 @@ final class ShardChannel {
     }
 
     private void repeatDue(long now) {
+        int most = leader != 0 && leader == target() ? MAX_REPEATS_PER_SWEEP : MAX_PROBES_PER_SWEEP;
         List<Request> due = new ArrayList<>();
         forEachUnderWay(request -> {
-            if (request.nextSendNanos - now <= 0 && due.size() < MAX_REPEATS_PER_SWEEP) {
+            if (request.nextSendNanos - now <= 0 && due.size() < most) {
                 due.add(request);
             }
         });
@@ -403,6 +410,11 @@ final class ShardChannel {
             onRefused(from, request, refused);
         } else if (request.accepts(reply)) {
             settle(request);
+            if (leader == 0 && request.sentTo == from) {
+                // Only a leader answers. If it has been deposed since then, it will say so.
+                leader = from;
+                repeatElsewhere();
+            }
             request.succeeded(reply);
             client.pumpAfter(this);
         } else {
@@ -480,16 +492,17 @@ final class ShardChannel {
     }
 
     private void onFenced(Request request, Refused refused) {
-        if (request.isControl() || !request.sequenced() || request.fenced) {
-            if (!request.isControl()) {
-                client.attachment().onFenced(request);
-            }
+        if (request.isControl()) {
             request.refused(refused);
-            return;
+        } else if (!request.sequenced() || request.fencings == MAX_FENCINGS) {
+            client.attachment().onFenced(request);
+            request.failed(
+                    client.attachment().isExclusive() ? Outcome.NOT_PERMITTED : Outcome.IO_ERROR);
+        } else {
+            request.fencings++;
+            fenced.add(request);
+            client.attachment().onFenced(request);
         }
-        request.fenced = true;
-        fenced.add(request);
-        client.attachment().onFenced(request);
     }
 
     /** Fails everything that belongs to calls, for good. */

@@ -92,7 +92,7 @@ public final class VolumeClient implements BlockDevice {
     private int requests;
     private long bytes;
     private boolean starved;
-    private boolean sweepArmed;
+    private Timers.@Nullable Handle sweepTimer;
 
     /**
      * A client; it sends nothing before {@link #open} or the first call.
@@ -246,6 +246,9 @@ public final class VolumeClient implements BlockDevice {
             return;
         }
         state = State.CLOSED;
+        if (sweepTimer != null) {
+            sweepTimer.cancel();
+        }
         for (ShardChannel channel : channels) {
             channel.drop();
         }
@@ -420,14 +423,13 @@ public final class VolumeClient implements BlockDevice {
     // ---- time --------------------------------------------------------------------------------
 
     void armSweep() {
-        if (!sweepArmed && state != State.CLOSED) {
-            sweepArmed = true;
-            timers.schedule(SWEEP_NANOS, this::sweep);
+        if (sweepTimer == null && state != State.CLOSED) {
+            sweepTimer = timers.schedule(SWEEP_NANOS, this::sweep);
         }
     }
 
     private void sweep() {
-        sweepArmed = false;
+        sweepTimer = null;
         long now = now();
         boolean busy = false;
         for (ShardChannel channel : channels) {

@@ -27,7 +27,7 @@ final class ModelCluster implements Timers {
     static final List<Integer> NODES = List.of(1, 2, 3);
 
     /** One process: where replies go, and the links it sees. */
-    class Process implements ShardLinks {
+    class Host implements ShardLinks {
         BiConsumer<Integer, ClientReply> receiver = (from, reply) -> {};
 
         @Override
@@ -120,6 +120,10 @@ final class ModelCluster implements Timers {
                         placed);
     }
 
+    int sessionsGranted() {
+        return shards.getFirst().sessionsGranted[0];
+    }
+
     Catalogue catalogue() {
         return new Catalogue(1, 8, List.of(volume));
     }
@@ -130,7 +134,7 @@ final class ModelCluster implements Timers {
     }
 
     VolumeClient client(int number, String identity, ClientEvents observer) {
-        Process process = new Process();
+        Host process = new Host();
         VolumeClient client =
                 new VolumeClient(
                         number,

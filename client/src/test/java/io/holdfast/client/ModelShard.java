@@ -26,7 +26,8 @@ final class ModelShard {
     /** A stored block; no payload: zeroes. */
     record Stored(long sequence, Nonce nonce, byte @Nullable [] sealed) {}
 
-    private static final class Session {
+    /** What a leader remembers of a session. */
+    static final class Session {
         final Map<Long, Long> done = new HashMap<>();
         long lowWater;
     }
@@ -262,7 +263,7 @@ final class ModelShard {
             if (first != null && first.sealed() != null) {
                 payload = new byte[length * Blocks.SEALED_SIZE];
                 for (int i = 0; i < length; i++) {
-                    byte[] sealed = map.get(at + i).sealed();
+                    byte[] sealed = sealedOf(map.get(at + i));
                     System.arraycopy(
                             sealed, 0, payload, i * Blocks.SEALED_SIZE, Blocks.SEALED_SIZE);
                 }
@@ -277,6 +278,15 @@ final class ModelShard {
             at += length;
         }
         return runs;
+    }
+
+    /** The sealed bytes of a block that has some. */
+    static byte[] sealedOf(@Nullable Stored stored) {
+        byte[] sealed = stored == null ? null : stored.sealed();
+        if (sealed == null) {
+            throw new AssertionError("no sealed bytes in " + stored);
+        }
+        return sealed;
     }
 
     private static boolean follows(@Nullable Stored first, @Nullable Stored next, int distance) {

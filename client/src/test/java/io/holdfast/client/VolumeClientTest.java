@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
 final class VolumeClientTest {
@@ -215,8 +216,8 @@ final class VolumeClientTest {
         await(cluster, write(client, 0, bytes(BLOCK, 1)));
         // Node 1 hangs with its connection open; node 2 has taken over.
         cluster.down.add(1);
-        ModelCluster.Process blind =
-                cluster.new Process() {
+        ModelCluster.Host blind =
+                cluster.new Host() {
                     @Override
                     public boolean connected(int node) {
                         return true;
@@ -324,7 +325,9 @@ final class VolumeClientTest {
                 stalled = write;
             }
         }
-        assertThat(stalled).isNotNull();
+        if (stalled == null) {
+            throw new AssertionError("the merged write was never sent");
+        }
         List<Outcome> later = write(client, 0, bytes(BLOCK, 3));
         cluster.drop = request -> false;
         assertThat(await(cluster, later, 5_000)).isEqualTo(Outcome.OK);
@@ -494,8 +497,8 @@ final class VolumeClientTest {
         VolumeClient client = cluster.client(1, "a", counts);
         await(cluster, write(client, 0, bytes(4 * BLOCK, 1)));
         ModelShard shard = cluster.shards.getFirst();
-        ModelShard.Stored stored = shard.map.get(2L);
-        byte[] damaged = stored.sealed().clone();
+        ModelShard.Stored stored = Objects.requireNonNull(shard.map.get(2L));
+        byte[] damaged = ModelShard.sealedOf(stored).clone();
         damaged[77] ^= 1;
         shard.map.put(2L, new ModelShard.Stored(stored.sequence(), stored.nonce(), damaged));
         List<Outcome> outcome = new ArrayList<>();
@@ -506,7 +509,7 @@ final class VolumeClientTest {
         assertThat(counts.corrupt).containsExactly(2L, 2L);
         assertThat(read(cluster, client, 0, 2 * BLOCK)).isEqualTo(bytes(2 * BLOCK, 1));
         // Another block's bytes, valid in themselves, are found out too.
-        shard.map.put(2L, shard.map.get(1L));
+        shard.map.put(2L, Objects.requireNonNull(shard.map.get(1L)));
         client.read(2 * BLOCK, Unpooled.buffer(BLOCK, BLOCK), outcome::add);
         cluster.runUntil(() -> outcome.size() == 2, 1_000);
         assertThat(outcome.getLast()).isEqualTo(Outcome.IO_ERROR);

@@ -5,6 +5,8 @@ import io.holdfast.config.ConfigException;
 import io.holdfast.config.ConfigLoader;
 import io.holdfast.config.NodeConfig.Endpoint;
 import io.holdfast.config.NodeConfig.Member;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -54,6 +56,26 @@ final class ClusterOptions {
             return parse(ADMIN_VARIABLE, variable);
         }
         return local(dir != null ? dir : DEFAULT_DIR);
+    }
+
+    /** Processes of a local cluster's nodes; empty when the cluster was named by address. */
+    List<Long> nodePids() {
+        List<Long> pids = new ArrayList<>();
+        Path folder = dir != null ? dir : DEFAULT_DIR;
+        if (admin != null || !Files.isDirectory(folder)) {
+            return pids;
+        }
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "node-*")) {
+            for (Path node : files) {
+                pids.add(Long.parseLong(Files.readString(node.resolve("holdfast.pid")).strip()));
+            }
+        } catch (IOException | NumberFormatException e) {
+            throw new CliException(
+                    ExitCode.FAILED,
+                    "cannot tell the nodes' processes in " + folder + ": " + e.getMessage(),
+                    "start the cluster with 'holdfast up --dir " + folder + "'");
+        }
+        return pids;
     }
 
     private static List<Endpoint> local(Path dir) {

@@ -19,6 +19,7 @@ import picocli.CommandLine.Spec;
             VolumeCommand.class,
             StatusCommand.class,
             DebugCommand.class,
+            BenchCommand.class,
             VersionCommand.class
         })
 public final class Main implements Runnable {

@@ -210,7 +210,7 @@ public final class NbdServer {
 
     private void accept(Channel channel) {
         if (closing || connections.size() >= service.limits().maxConnections()) {
-            LOG.warn(
+            LOG.debug(
                     "nbd client {}: refused, {} are served",
                     channel.remoteAddress(),
                     connections.size());

@@ -51,10 +51,7 @@ final class ReplyWriter {
             current = channel.alloc().directBuffer(Math.max(BURST_SIZE, bytes));
             burst = current;
         }
-        if (!reading && !flushScheduled) {
-            flushScheduled = true;
-            channel.eventLoop().execute(scheduledFlush);
-        }
+        scheduleFlush();
         return current;
     }
 
@@ -66,6 +63,7 @@ final class ReplyWriter {
         }
         dirty = true;
         var _ = channel.write(data, channel.voidPromise());
+        scheduleFlush();
     }
 
     /** Hands everything to the socket. */
@@ -86,6 +84,13 @@ final class ReplyWriter {
         if (current != null) {
             burst = null;
             current.release();
+        }
+    }
+
+    private void scheduleFlush() {
+        if (!reading && !flushScheduled) {
+            flushScheduled = true;
+            channel.eventLoop().execute(scheduledFlush);
         }
     }
 

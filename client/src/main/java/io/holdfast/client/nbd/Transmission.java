@@ -133,6 +133,7 @@ final class Transmission implements Phase {
         Operation unfinished = receiving;
         if (unfinished != null) {
             receiving = null;
+            uncount(unfinished);
             unfinished.release();
         }
         draining = null;
@@ -152,7 +153,7 @@ final class Transmission implements Phase {
                         : validator.check(request);
         boolean write = request.type() == NBD_CMD_WRITE;
         if (refusal == null) {
-            if (write) {
+            if (write && request.length() > 0) {
                 int start = (int) Math.min(request.length(), PAYLOAD_START);
                 operation.data = channel.alloc().heapBuffer(start, (int) request.length());
                 count(operation);
@@ -225,9 +226,10 @@ final class Transmission implements Phase {
             }
         } catch (RuntimeException e) {
             LOG.error("export {}: the device failed on {}", export, request, e);
-            if (operation.counted) {
-                operation.done(Outcome.IO_ERROR);
+            if (!operation.counted) {
+                throw e; // the reply failed, not the device: end the connection
             }
+            operation.done(Outcome.IO_ERROR);
         }
     }
 
@@ -290,11 +292,28 @@ final class Transmission implements Phase {
             closeDeviceIfIdle();
             return;
         }
-        finish(operation, outcome);
+        finish(operation, checked(operation, outcome));
         endIfIdle();
         if (wasThrottled && !throttled) {
             connection.resume();
         }
+    }
+
+    /** A device that breaks its contract must not break the stream: a short read is an error. */
+    private Outcome checked(Operation operation, Outcome outcome) {
+        ByteBuf data = operation.data;
+        if (outcome != Outcome.OK || data == null) {
+            return outcome;
+        }
+        if (data.readableBytes() != operation.request.length()) {
+            LOG.error(
+                    "export {}: the device left {} bytes after {}",
+                    export,
+                    data.readableBytes(),
+                    operation.request);
+            return Outcome.IO_ERROR;
+        }
+        return outcome;
     }
 
     /** Replies, and gives the operation's buffer away or back. */
@@ -327,10 +346,6 @@ final class Transmission implements Phase {
                 NbdReplyEncoder.simple(out, request.cookie(), NBD_SUCCESS);
             }
             return;
-        }
-        if (data.readableBytes() != length) {
-            throw new IllegalStateException(
-                    "device filled %d of %d bytes".formatted(data.readableBytes(), length));
         }
         boolean copy = length < ReplyWriter.COPY_LIMIT;
         ByteBuf out = output.room(NbdReplyEncoder.OFFSET_DATA_SIZE + (copy ? length : 0));

@@ -122,11 +122,10 @@ class MainTest {
                 "volume create data --size 1G --shards 65|shards 65 is not valid",
                 "volume create data --size 1G --timeout 0s|timeout of 0 s is not valid",
                 "volume create data --size 1G --timeout 1h|needs a time, for instance 30s",
-                "volume create data --size 1G --durability never|expected one of [flush, sync]",
-                "volume create data --size 1G --attach all|expected one of [exclusive, shared]",
+                "volume create data --size 1G --durability never|expected one of [FLUSH, SYNC]",
+                "volume create data --size 1G --attach all|expected one of [EXCLUSIVE, SHARED]",
                 "volume show ../x|volume name '../x' is not valid",
                 "volume delete data|repeat with --yes",
-                "volume|which one: volume create",
                 "volume destroy x|Unmatched argument",
                 "status --wach|Unknown option: '--wach'",
             })
@@ -136,6 +135,14 @@ class MainTest {
         assertThat(err.lines()).hasSizeLessThanOrEqualTo(2);
         assertThat(out).isEmpty();
         assertThat(node.requests).isEmpty();
+    }
+
+    @Test
+    void asksForTheMissingPartOfACommand() {
+        assertThat(plainRun()).isEqualTo(ExitCode.USAGE);
+        assertThat(plainRun("volume")).isEqualTo(ExitCode.USAGE);
+        assertThat(err).contains("which one: volume create").contains("volume --help");
+        assertThat(plainRun("debug")).isEqualTo(ExitCode.USAGE);
     }
 
     @Test

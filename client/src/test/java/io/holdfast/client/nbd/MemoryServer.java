@@ -30,6 +30,11 @@ final class MemoryServer implements AutoCloseable {
         return "nbd://127.0.0.1:%d/%s".formatted(port, export);
     }
 
+    /** Runs an action on the server's loop, and returns when it is done. */
+    void onLoop(Runnable action) throws Exception {
+        group.next().submit(action).get(TIMEOUT_SECONDS, TimeUnit.SECONDS);
+    }
+
     @Override
     public void close() {
         server.close().orTimeout(TIMEOUT_SECONDS, TimeUnit.SECONDS).join();

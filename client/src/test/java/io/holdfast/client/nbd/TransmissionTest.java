@@ -149,7 +149,7 @@ class TransmissionTest {
                 client.send(Unpooled.copiedBuffer(piece));
                 assertThat(client.allocator.metric().usedHeapMemory()).isZero();
             }
-            assertThat(client.simpleReply(1)).isEqualTo(NBD_EINVAL);
+            assertThat(client.simpleReply(1)).isEqualTo(NBD_ENOSPC);
             client.request(0, NBD_CMD_FLUSH, 2, 0, 0);
             assertThat(client.simpleReply(2)).isZero();
         }

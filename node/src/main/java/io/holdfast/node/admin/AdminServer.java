@@ -188,8 +188,14 @@ public final class AdminServer implements AutoCloseable {
                     "send one JSON object; see docs/admin-api.md");
         }
         try {
-            return AdminJson.readStrict(
-                    new String(body, StandardCharsets.UTF_8), CreateVolume.class);
+            CreateVolume volume =
+                    AdminJson.readStrict(
+                            new String(body, StandardCharsets.UTF_8), CreateVolume.class);
+            // Jackson leaves out what the body leaves out, whatever the type says.
+            if (volume.name() == null) {
+                throw new IllegalArgumentException("name is missing");
+            }
+            return volume;
         } catch (IllegalArgumentException e) {
             throw new AdminRefusal(
                     AdminRefusal.BAD_REQUEST,

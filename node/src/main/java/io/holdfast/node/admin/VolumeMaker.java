@@ -1,5 +1,6 @@
 package io.holdfast.node.admin;
 
+import io.holdfast.client.admin.AdminError;
 import io.holdfast.client.admin.CreateVolume;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
@@ -23,7 +24,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,7 +34,6 @@ final class VolumeMaker {
     private static final Duration CHANGE_TIMEOUT = Duration.ofSeconds(20);
     private static final Duration SERVING_TIMEOUT = Duration.ofSeconds(30);
     private static final Duration LOOK = Duration.ofMillis(50);
-    private static final Pattern NAME = Pattern.compile(Volume.NAME_PATTERN);
 
     private static final Logger LOG = LoggerFactory.getLogger(VolumeMaker.class);
 
@@ -90,7 +89,7 @@ final class VolumeMaker {
         int shards = Objects.requireNonNullElse(wanted.shards(), 1);
         int timeout =
                 Objects.requireNonNullElse(wanted.timeoutSeconds(), Volume.DEFAULT_TIMEOUT_SECONDS);
-        check(wanted, replicas, shards, timeout);
+        check(wanted, replicas);
         Catalogue catalogue = coordinator.catalogue();
         if (catalogue.volume(wanted.name()).isPresent()) {
             throw nameTaken(wanted.name());
@@ -119,39 +118,18 @@ final class VolumeMaker {
                 placement.place(shards, replicas));
     }
 
-    private void check(CreateVolume wanted, int replicas, int shards, int timeout) {
-        require(
-                NAME.matcher(wanted.name()).matches(),
-                "volume name '" + wanted.name() + "' is not possible",
-                "1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
-        require(
-                wanted.sizeBytes() % CreateVolume.SIZE_UNIT_BYTES == 0
-                        && wanted.sizeBytes() >= CreateVolume.MIN_SIZE_BYTES
-                        && wanted.sizeBytes() <= Volume.MAX_SIZE_BYTES,
-                "size " + wanted.sizeBytes() + " bytes is not possible",
-                "a multiple of "
-                        + CreateVolume.SIZE_UNIT_BYTES
-                        + " from "
-                        + CreateVolume.MIN_SIZE_BYTES
-                        + " to "
-                        + Volume.MAX_SIZE_BYTES);
-        require(
-                replicas % 2 == 1 && replicas >= 1 && replicas <= config.nodes().size(),
-                replicas + " replicas are not possible",
-                "an odd number, at most the number of nodes, which is " + config.nodes().size());
-        require(
-                shards >= 1 && shards <= CreateVolume.MAX_SHARDS,
-                shards + " shards are not possible",
-                "1 to " + CreateVolume.MAX_SHARDS);
-        require(
-                timeout >= 1 && timeout <= CreateVolume.MAX_TIMEOUT_SECONDS,
-                "a time-out of " + timeout + " s is not possible",
-                "1 to " + CreateVolume.MAX_TIMEOUT_SECONDS + " seconds");
-    }
-
-    private static void require(boolean right, String error, String remedy) {
-        if (!right) {
-            throw new AdminRefusal(AdminRefusal.BAD_REQUEST, error, remedy);
+    private void check(CreateVolume wanted, int replicas) {
+        Optional<AdminError> problem = wanted.problem();
+        if (problem.isPresent()) {
+            throw new AdminRefusal(
+                    AdminRefusal.BAD_REQUEST, problem.get().error(), problem.get().remedy());
+        }
+        int nodes = config.nodes().size();
+        if (replicas > nodes) {
+            throw new AdminRefusal(
+                    AdminRefusal.BAD_REQUEST,
+                    replicas + " replicas need as many nodes, the cluster has " + nodes,
+                    "an odd number, at most the number of nodes");
         }
     }
 

@@ -36,6 +36,7 @@ import io.holdfast.config.NodeConfig;
 import io.holdfast.node.port.Coordinator.NodeState;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.UnknownHostException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -173,8 +174,10 @@ final class CatalogueGroup implements AutoCloseable {
      */
     void start() throws IOException, InterruptedException {
         NodeConfig.Endpoint self = config.self().coordination();
-        if (InetAddress.getByName(self.host()).isMulticastAddress()) {
-            throw new IOException(self + " is a multicast address");
+        try {
+            var _ = InetAddress.getByName(self.host());
+        } catch (UnknownHostException e) {
+            throw new IOException("this node's own address " + self + " does not resolve", e);
         }
         members.resolve();
         await(cluster.start(), "cannot bind " + self);

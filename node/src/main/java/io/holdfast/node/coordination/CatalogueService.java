@@ -24,6 +24,7 @@ import io.holdfast.proto.catalogue.Change;
 import java.nio.ByteBuffer;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@link CatalogueState} as Atomix' replicated service. Atomix sees byte arrays only.
@@ -50,6 +51,7 @@ final class CatalogueService implements PrimitiveService {
     static final EventType CHANGED = EventType.from("changed");
 
     private static final byte[] UNCHANGED = {};
+    private static final byte[] NO_VALUE = {};
 
     private final Consumer<String> onUnreadable;
     private final Serializer serializer = Serializer.using(Namespaces.BASIC);
@@ -82,8 +84,10 @@ final class CatalogueService implements PrimitiveService {
     @Override
     public byte[] apply(Commit<byte[]> commit) {
         String operation = commit.operation().id();
+        byte @Nullable [] sent = commit.value();
+        byte[] value = sent == null ? NO_VALUE : sent;
         if (operation.equals(READ.id())) {
-            return read(commit.value());
+            return read(value);
         }
         if (unreadable) {
             return CatalogueCodec.encode(state.refused("this node must be upgraded"));
@@ -92,7 +96,7 @@ final class CatalogueService implements PrimitiveService {
             return CatalogueCodec.encode(state.refused("applied before"));
         }
         long before = state.version();
-        Change.Result result = change(operation, commit.value());
+        Change.Result result = change(operation, value);
         appliedIndex = commit.index();
         if (state.version() != before) {
             byte[] version = ByteBuffer.allocate(Long.BYTES).putLong(state.version()).array();

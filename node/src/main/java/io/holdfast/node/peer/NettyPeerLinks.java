@@ -82,7 +82,7 @@ public final class NettyPeerLinks implements PeerLinks {
     private final PeerObserver observer;
     private final PeerLimits limits;
     private final RateLimitedLog refusals = new RateLimitedLog(LOG);
-    private final long incarnation = new SecureRandom().nextLong();
+    private final long incarnation = new SecureRandom().nextLong(1, Long.MAX_VALUE);
 
     private final IntObjectMap<Node> nodes = new IntObjectHashMap<>();
 
@@ -380,7 +380,7 @@ public final class NettyPeerLinks implements PeerLinks {
         waiting.remove(connection);
         if (hello.role() == Role.AGENT) {
             agents++;
-            becomeUp(connection, nextAgent++);
+            becomeUp(connection, nextAgent++, hello.incarnation());
         } else {
             becomeUp(connection, node(hello.node()), hello);
         }
@@ -459,8 +459,7 @@ public final class NettyPeerLinks implements PeerLinks {
         if (old != null) {
             old.close();
         }
-        boolean restarted = node.known && node.incarnation != hello.incarnation();
-        if (!node.known || restarted) {
+        if (!node.known || node.incarnation != hello.incarnation()) {
             if (node.known && node.formerIncarnation == hello.incarnation()) {
                 refusals.warn(
                         "twins",
@@ -476,19 +475,15 @@ public final class NettyPeerLinks implements PeerLinks {
                 "Connected with {}, incarnation {}",
                 name(node),
                 Long.toHexString(hello.incarnation()));
-        if (restarted) {
-            turnOpen = true;
-            receiver.restarted(number);
-        }
-        becomeUp(connection, number);
+        becomeUp(connection, number, hello.incarnation());
     }
 
-    private void becomeUp(PeerConnection connection, int number) {
+    private void becomeUp(PeerConnection connection, int number, long processIncarnation) {
         connection.becomeUp(number);
         up.put(number, connection);
         observer.connected(number);
         turnOpen = true;
-        receiver.connected(number);
+        receiver.connected(number, processIncarnation);
     }
 
     /** Closes a connection that is not up, and says why. */
@@ -633,6 +628,11 @@ public final class NettyPeerLinks implements PeerLinks {
             toFlush.get(i).flush();
         }
         toFlush.clear();
+    }
+
+    @Override
+    public long incarnation() {
+        return incarnation;
     }
 
     @Override

@@ -16,6 +16,9 @@ public interface PeerLinks extends AutoCloseable {
     /** Sends what is queued. Called once at the end of each turn. */
     void flush();
 
+    /** Names this process to the others; random, not 0. */
+    long incarnation();
+
     /** Whether a connection to the node is up. */
     boolean connected(int node);
 
@@ -36,13 +39,12 @@ public interface PeerLinks extends AutoCloseable {
         void turnEnded();
 
         /**
-         * The node's process is another one than when it was last connected: its clients, and what
-         * they had under way, are gone. Followed by {@link #connected}.
+         * A connection came up. Messages sent before may be lost.
+         *
+         * @param incarnation of the process at the other end, not 0; another one than before means
+         *     that the node was restarted and its clients are gone
          */
-        default void restarted(int from) {}
-
-        /** A connection came up. Messages sent before may be lost. */
-        void connected(int from);
+        void connected(int from, long incarnation);
 
         /** The connection is gone; replies to it are dropped. */
         void disconnected(int from);

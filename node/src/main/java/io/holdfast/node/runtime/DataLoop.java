@@ -72,6 +72,9 @@ public final class DataLoop implements PeerLinks.Receiver {
     private final LocalClients clients;
     private final Liveness liveness;
 
+    /** Running process of each node, as it said when it connected; this node's own included. */
+    private final Map<Integer, Long> incarnations = new TreeMap<>();
+
     private final Map<ShardId, ShardDriver> drivers = new TreeMap<>();
     private final ArrayDeque<PeerMessage> local = new ArrayDeque<>();
     private final ArrayDeque<Later> later = new ArrayDeque<>();
@@ -133,6 +136,7 @@ public final class DataLoop implements PeerLinks.Receiver {
                 new Liveness(
                         nodes.stream().filter(node -> node != self).toList(), System.nanoTime());
         this.links = parts.links(this);
+        incarnations.put(self, links.incarnation());
         this.clients = parts.clients(new LocalLinks());
     }
 
@@ -211,6 +215,8 @@ public final class DataLoop implements PeerLinks.Receiver {
                         options, recovered, ShardDriver.versions(shard, store), System.nanoTime());
         ShardDriver driver = handle.drive(shard, replica, store);
         drivers.put(shard, driver);
+        incarnations.forEach(
+                (node, incarnation) -> driver.step(new Event.NodeAlive(node, incarnation)));
         for (int dead : liveness.dead()) {
             driver.step(new Event.NodeDead(dead));
         }
@@ -245,15 +251,11 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     @Override
-    public void restarted(int from) {
-        thread.guard(() -> tellAll(new Event.NodeDead(from)));
-    }
-
-    @Override
-    public void connected(int from) {
+    public void connected(int from, long incarnation) {
         thread.guard(() -> {
             liveness.connected(from);
-            tellAll(new Event.NodeAlive(from));
+            incarnations.put(from, incarnation);
+            tellAll(new Event.NodeAlive(from, incarnation));
             clients.onConnected(from);
         });
     }

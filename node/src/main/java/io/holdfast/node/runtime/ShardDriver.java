@@ -90,6 +90,7 @@ final class ShardDriver {
         this.shard = shard;
         this.replica = replica;
         this.store = store;
+        this.owner = owner;
         this.loop = loop;
     }
 

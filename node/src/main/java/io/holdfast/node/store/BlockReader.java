@@ -86,6 +86,11 @@ final class BlockReader {
             }
         }
 
+        /** Whether all bytes are before a place of the journal. */
+        boolean isBefore(long end) {
+            return parts.stream().allMatch(part -> part.place < end);
+        }
+
         /** The runs; payloads are filled once the read is done. */
         private List<Run> runs() {
             List<Run> runs = new ArrayList<>(parts.size());

@@ -4,6 +4,7 @@ import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -34,7 +35,7 @@ final class Checkpointer implements AutoCloseable {
     private final Journal journal;
     private final ExtentMap map;
     private final MapDatabase database;
-    private final TreeMap<ShardId, ShardStore> shards;
+    private final NavigableMap<ShardId, ShardStore> shards;
     private final Executor loop;
     private final Consumer<Exception> onFailure;
     private final ExecutorService thread =
@@ -52,7 +53,7 @@ final class Checkpointer implements AutoCloseable {
             Journal journal,
             ExtentMap map,
             MapDatabase database,
-            TreeMap<ShardId, ShardStore> shards,
+            NavigableMap<ShardId, ShardStore> shards,
             Executor loop,
             Consumer<Exception> onFailure) {
         this.store = store;
@@ -67,7 +68,7 @@ final class Checkpointer implements AutoCloseable {
     }
 
     /** A checkpoint under way. */
-    private final class Running {
+    private static final class Running {
         final List<ShardId> dropped;
         final List<ExtentPage> pages;
         final CompletableFuture<Void> durable = new CompletableFuture<>();

@@ -1,5 +1,6 @@
 package io.holdfast.node.store;
 
+import io.holdfast.proto.peer.Blocks;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -66,7 +67,7 @@ final class ExtentPage {
         void clip(long from, long to) {
             long skipped = from - start;
             if (place != Place.NONE) {
-                place += skipped * io.holdfast.proto.peer.Blocks.SEALED_SIZE;
+                place += skipped * Blocks.SEALED_SIZE;
                 nonceCounter += skipped;
             }
             start = from;
@@ -132,7 +133,7 @@ final class ExtentPage {
     }
 
     private int end(int index) {
-        return (ranges[index] & MASK) + (ranges[index] >>> SHIFT & MASK) + 1;
+        return (ranges[index] & MASK) + ((ranges[index] >>> SHIFT) & MASK) + 1;
     }
 
     long sequence(int index) {
@@ -148,7 +149,7 @@ final class ExtentPage {
         int range = ranges[index];
         int at = index * STRIDE;
         into.start = range & MASK;
-        into.count = (range >>> SHIFT & MASK) + 1;
+        into.count = ((range >>> SHIFT) & MASK) + 1;
         into.trim = (range & TRIM) != 0;
         into.place = fields[at + PLACE];
         into.sequence = fields[at + SEQUENCE];
@@ -159,12 +160,12 @@ final class ExtentPage {
     }
 
     private void set(int index, Extent from) {
-        ranges[index] = (int) from.start | from.count - 1 << SHIFT | (from.trim ? TRIM : 0);
+        ranges[index] = (int) from.start | ((from.count - 1) << SHIFT) | (from.trim ? TRIM : 0);
         int at = index * STRIDE;
         fields[at + PLACE] = from.place;
         fields[at + SEQUENCE] = from.sequence;
         fields[at + EPOCH] = from.epoch;
-        fields[at + NONCE] = (long) from.keyId << 32 | from.nonceSession & 0xffff_ffffL;
+        fields[at + NONCE] = ((long) from.keyId << 32) | (from.nonceSession & 0xffff_ffffL);
         fields[at + COUNTER] = from.nonceCounter;
     }
 

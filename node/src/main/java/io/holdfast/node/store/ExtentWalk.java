@@ -142,7 +142,9 @@ final class ExtentWalk {
             parts.onDamage.accept(damage);
             return;
         }
-        if (shard.map.dropped) {
+        // Some of it may have been appended in this very turn.
+        parts.journal.write();
+        if (shard.map.dropped || parts.journal.failed()) {
             return;
         }
         Set<PageId> inMemory = new HashSet<>();
@@ -201,8 +203,6 @@ final class ExtentWalk {
             }
         }
         found = pieces;
-        // Some of it may have been appended in this very turn.
-        parts.journal.write();
         readPayloads(next);
     }
 

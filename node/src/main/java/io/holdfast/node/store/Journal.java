@@ -18,6 +18,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadFactory;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
@@ -49,8 +50,6 @@ final class Journal implements AutoCloseable {
 
     /** Most bytes that may wait for {@link #write}; more are written on the way. */
     private static final int PENDING_BYTES = 32 << 20;
-
-    private static final byte[] PADDING = new byte[ALIGNMENT];
 
     /** A segment that is written to or waits for its last sync. */
     private static final class Segment {
@@ -152,7 +151,7 @@ final class Journal implements AutoCloseable {
         syncer.start();
     }
 
-    static java.util.concurrent.ThreadFactory daemon(String name) {
+    static ThreadFactory daemon(String name) {
         return Thread.ofPlatform().daemon().name(name).factory();
     }
 
@@ -229,7 +228,7 @@ final class Journal implements AutoCloseable {
     }
 
     static long padded(int bytes) {
-        return (bytes + ALIGNMENT - 1) & -ALIGNMENT;
+        return ((long) bytes + ALIGNMENT - 1) & -ALIGNMENT;
     }
 
     private void queue(byte[] bytes) {
@@ -242,7 +241,7 @@ final class Journal implements AutoCloseable {
     private void pad(int bytes) {
         int missing = (int) (padded(bytes) - bytes);
         if (missing > 0) {
-            queue(missing == ALIGNMENT ? PADDING : new byte[missing]);
+            queue(new byte[missing]);
         }
     }
 
@@ -496,7 +495,6 @@ final class Journal implements AutoCloseable {
             unsynced.forEach(each -> closeQuietly(each.file));
         }
         closeQuietly(segment.file);
-        staging.clear();
         if (interrupted) {
             Thread.currentThread().interrupt();
         }

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.NavigableMap;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -65,6 +66,8 @@ final class JournalScan {
     private long scannedBytes;
 
     /**
+     * Prepares to read the segments that are there now.
+     *
      * @param provenSynced all before this place was synced
      * @param tailMayBeLost the machine was restarted without the store having been closed
      */
@@ -127,8 +130,8 @@ final class JournalScan {
         return SegmentHeader.decode(bytes, reader.file().toString());
     }
 
-    private @org.jspecify.annotations.Nullable String checkHeader(
-            SegmentReader reader, int number, long previousEnd) throws IOException {
+    private @Nullable String checkHeader(SegmentReader reader, int number, long previousEnd)
+            throws IOException {
         SegmentHeader header;
         try {
             header = header(reader);
@@ -260,6 +263,10 @@ final class JournalScan {
 
     private static long skip(SegmentReader reader, int number, long offset, Visitor claims)
             throws IOException {
+        int magic = reader.at(offset, Integer.BYTES).getInt();
+        if (magic != Entry.MAGIC && magic != Mark.MAGIC) {
+            return offset + Journal.ALIGNMENT;
+        }
         try {
             return visit(reader, number, offset, claims);
         } catch (MalformedException e) {
@@ -270,8 +277,12 @@ final class JournalScan {
     private void clean(long place, boolean garbage) throws IOException {
         int last = Place.segment(place);
         boolean begun = Place.offset(place) > 0;
-        for (Path file : files.tailMap(last, !begun).values()) {
+        NavigableMap<Integer, Path> later = files.tailMap(last, !begun);
+        for (Path file : later.values()) {
             Files.delete(file);
+        }
+        if (!later.isEmpty()) {
+            Segments.syncDirectory(directory);
         }
         if (begun && garbage) {
             Path file = Segments.file(directory, last);
@@ -280,6 +291,5 @@ final class JournalScan {
                 out.force(true);
             }
         }
-        Segments.syncDirectory(directory);
     }
 }

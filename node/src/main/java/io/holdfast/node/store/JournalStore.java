@@ -73,6 +73,9 @@ public final class JournalStore implements Store {
     /** Logs with entries in memory, once per entry, oldest first. */
     private final ArrayDeque<LogIndex> cachedLogs = new ArrayDeque<>();
 
+    /** Shards whose end was found in the journal; the first checkpoint removes their rows. */
+    private final List<ShardId> droppedInScan = new ArrayList<>();
+
     private long cachedLogBytes;
     private long checkpointAt;
     private boolean failed;
@@ -196,8 +199,6 @@ public final class JournalStore implements Store {
         database.write(new MapChanges(List.of(), row));
         return row;
     }
-
-    private final List<ShardId> droppedInScan = new ArrayList<>();
 
     private JournalScan.End recover(StoreRow row, boolean tailMayBeLost) throws IOException {
         for (var each : database.shards().entrySet()) {
@@ -550,13 +551,17 @@ public final class JournalStore implements Store {
         plan.gapTo(block + count);
         // What was appended and applied in this very turn is read from the file, too.
         write();
+        if (failed && !plan.isBefore(journal.written())) {
+            done.accept(null);
+            return;
+        }
         blockReader.read(plan, done);
     }
 
     @Override
     public void extents(ShardId id, long since, Cursor from, int maxBytes, Consumer<Extents> done) {
         ShardStore shard = shards.get(id);
-        if (shard == null || closed) {
+        if (shard == null || failed) {
             return;
         }
         ExtentWalk.Parts parts =
@@ -627,6 +632,12 @@ public final class JournalStore implements Store {
         blockReader.alwaysUsePool();
     }
 
+    /** Place of an entry of the log. */
+    long logPlace(ShardId id, long sequence) {
+        ShardStore shard = shards.get(id);
+        return shard == null ? Place.NONE : shard.log.place(sequence);
+    }
+
     /** Bytes of map pages in memory. */
     long mapBytes() {
         return map.bytes();
@@ -674,6 +685,7 @@ public final class JournalStore implements Store {
             journal.close();
             database.close();
             lock.close();
+            failed = true;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } catch (IOException e) {

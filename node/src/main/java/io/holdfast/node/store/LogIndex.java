@@ -29,9 +29,7 @@ final class LogIndex {
         this(base, MAX_PLACES);
     }
 
-    /**
-     * @param maxPlaces a power of two
-     */
+    /** An index that holds at most {@code maxPlaces} (a power of two). */
     LogIndex(long base, int maxPlaces) {
         this.maxPlaces = maxPlaces;
         restart(base);
@@ -153,6 +151,6 @@ final class LogIndex {
     }
 
     private static int slot(int length, long sequence) {
-        return (int) sequence & length - 1;
+        return (int) sequence & (length - 1);
     }
 }

@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.Consumer;
@@ -126,7 +127,7 @@ final class MapDatabase implements AutoCloseable {
     }
 
     /** All shard rows. */
-    TreeMap<ShardId, ShardRow> shards() throws IOException {
+    NavigableMap<ShardId, ShardRow> shards() throws IOException {
         TreeMap<ShardId, ShardRow> all = new TreeMap<>();
         try (RocksIterator rows = database.newIterator(shards)) {
             for (rows.seekToFirst(); rows.isValid(); rows.next()) {
@@ -165,9 +166,7 @@ final class MapDatabase implements AutoCloseable {
 
     /** Takes rows of a walk; starts are absolute. */
     interface WalkVisitor {
-        /**
-         * @return whether the walk goes on
-         */
+        /** Takes a row, reused for the next one; says whether the walk goes on. */
         boolean row(int layer, Extent row);
     }
 

@@ -22,7 +22,7 @@ final class Place {
     static final int MAX_SEGMENT = Integer.MAX_VALUE;
 
     static long of(int segment, long offset) {
-        return (long) segment << 32 | offset;
+        return ((long) segment << 32) | offset;
     }
 
     static int segment(long place) {

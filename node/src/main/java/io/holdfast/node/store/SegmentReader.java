@@ -5,6 +5,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Arrays;
 
 /** Reads one segment front to back through a window. Bytes past the file's end are zeroes. */
 final class SegmentReader implements AutoCloseable {
@@ -13,7 +14,7 @@ final class SegmentReader implements AutoCloseable {
     private final Path file;
     private final FileChannel channel;
     private final long size;
-    private byte[] window = new byte[WINDOW_BYTES];
+    private byte[] window;
     private long windowFrom;
     private int windowBytes;
 
@@ -21,6 +22,7 @@ final class SegmentReader implements AutoCloseable {
         this.file = file;
         channel = FileChannel.open(file, StandardOpenOption.READ);
         size = channel.size();
+        window = new byte[(int) Math.max(SegmentHeader.SIZE, Math.min(WINDOW_BYTES, size))];
     }
 
     Path file() {
@@ -51,7 +53,7 @@ final class SegmentReader implements AutoCloseable {
                 break;
             }
         }
-        java.util.Arrays.fill(window, into.position(), window.length, (byte) 0);
+        Arrays.fill(window, into.position(), window.length, (byte) 0);
     }
 
     @Override

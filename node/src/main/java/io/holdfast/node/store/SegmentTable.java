@@ -22,6 +22,8 @@ final class SegmentTable implements AutoCloseable {
     private final LinkedHashMap<Integer, Handle> open = new LinkedHashMap<>(16, 0.75f, true);
 
     /**
+     * Opens segments of a directory.
+     *
      * @param calls null: no reads without waiting
      */
     SegmentTable(Path directory, PageCacheFile.@Nullable Calls calls) {

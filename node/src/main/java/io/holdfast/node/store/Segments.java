@@ -6,6 +6,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -23,7 +24,7 @@ final class Segments {
     }
 
     /** Segment files by number. */
-    static TreeMap<Integer, Path> list(Path directory) throws IOException {
+    static NavigableMap<Integer, Path> list(Path directory) throws IOException {
         TreeMap<Integer, Path> found = new TreeMap<>();
         try (Stream<Path> files = Files.list(directory)) {
             for (Path file : (Iterable<Path>) files::iterator) {

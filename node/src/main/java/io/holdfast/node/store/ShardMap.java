@@ -3,6 +3,8 @@ package io.holdfast.node.store;
 import io.holdfast.proto.peer.ShardId;
 import io.netty.util.collection.IntObjectHashMap;
 import io.netty.util.collection.LongObjectHashMap;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** The pages in memory of one life of a shard, by layer and number. Owned by the data loop. */
@@ -50,8 +52,8 @@ final class ShardMap {
     }
 
     /** All pages in memory, in no order. */
-    Iterable<ExtentPage> pages() {
-        java.util.List<ExtentPage> all = new java.util.ArrayList<>();
+    List<ExtentPage> pages() {
+        List<ExtentPage> all = new ArrayList<>();
         for (LongObjectHashMap<ExtentPage> pages : layers.values()) {
             all.addAll(pages.values());
         }

@@ -32,7 +32,7 @@ class CoordinatorCrashIT {
         assertThat(nodes.getFirst().ask("create a 8", ASK_SECONDS)).isEqualTo("applied 1 ");
 
         long epoch = 0;
-        long deadline = System.nanoTime() + 120_000_000_000L;
+        long deadline = System.nanoTime() + 300_000_000_000L;
         while (!compactedEverywhere() && System.nanoTime() < deadline) {
             epoch++;
             String claim = "claim 1 " + epoch % 8 + " " + (1 + epoch % 3) + " " + epoch;

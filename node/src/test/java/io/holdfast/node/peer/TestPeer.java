@@ -74,7 +74,7 @@ final class TestPeer implements AutoCloseable {
         }
 
         @Override
-        public void connected(int from) {
+        public void connected(int from, long incarnation) {
             happened.add("connected " + from);
         }
 

@@ -2,6 +2,7 @@ package io.holdfast.node.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.HardState;
@@ -15,8 +16,10 @@ import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -78,7 +81,7 @@ class JournalStoreTest {
     }
 
     private static byte[] slice(byte[] payload, int from, int to) {
-        return java.util.Arrays.copyOfRange(payload, from * 4112, to * 4112);
+        return Arrays.copyOfRange(payload, from * 4112, to * 4112);
     }
 
     @Test
@@ -441,5 +444,68 @@ class JournalStoreTest {
         assertThat(Rig.read(store, loop, Rig.SHARD, 0, 1).getFirst().sequence()).isEqualTo(1);
         store.abandon();
         assertThat(open().open(Rig.SHARD, owner).entries()).hasSize(1);
+    }
+
+    @Test
+    void theMapStaysWithinItsMemoryAndComesBackFromTheDatabase() throws IOException {
+        StoreOptions small = new StoreOptions(2 << 20, 1L << 40, 50_000, 1 << 20, 2, "boot-1");
+        JournalStore store = open(small);
+        Rig.create(store, Rig.SHARD, owner);
+        int pages = 400;
+        for (int i = 1; i <= pages; i++) {
+            long block = (long) i * ExtentPage.BLOCKS;
+            appendAndApply(store, Rig.write(Rig.SHARD, 1, i, block, 1));
+            store.turnEnded();
+            if (store.checkpointRunning()) {
+                loop.until(() -> !store.checkpointRunning());
+            }
+            assertThat(store.mapBytes()).isLessThan(2 * small.cacheBytes());
+        }
+        Rig.checkpoint(store, loop);
+        assertThat(store.mapBytes()).isLessThanOrEqualTo(small.cacheBytes());
+
+        for (int i = 1; i <= pages; i++) {
+            long block = (long) i * ExtentPage.BLOCKS;
+            assertThat(store.newestSequence(Rig.SHARD, 1, block, 2)).isEqualTo(i);
+        }
+        assertThat(store.mapBytes()).isLessThanOrEqualTo(small.cacheBytes());
+        assertThat(store.usage().extents()).isPositive();
+        assertThat(store.usage().journalBytes()).isGreaterThanOrEqualTo(2 << 20);
+    }
+
+    @Test
+    void aShardsStateIsKeptWhileItsReplicaIsNotOpen() throws IOException {
+        JournalStore store = fresh();
+        appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 0, 1));
+        store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 2, 1, 1)), null);
+        store.close();
+
+        JournalStore unused = open();
+        Rig.checkpoint(unused, loop);
+        unused.close();
+        Recovered past = open().open(Rig.SHARD, owner);
+
+        assertThat(past.applied()).isEqualTo(1);
+        assertThat(past.shardState()).isEqualTo(TestOwner.state(1));
+        assertThat(past.entries()).extracting(Entry::sequence).containsExactly(2L);
+    }
+
+    @Test
+    void answersAtOnceWhatIsInThePageCache() throws IOException {
+        // Where RWF_NOWAIT is known to work; elsewhere the reader threads do all reads.
+        assumeTrue(List.of("ext4", "xfs", "btrfs").contains(Files.getFileStore(directory).type()));
+        JournalStore store = fresh();
+        for (int i = 1; i <= 64; i++) {
+            appendAndApply(store, Rig.write(Rig.SHARD, 1, i, i, 1));
+        }
+        List<List<Run>> got = new ArrayList<>();
+
+        store.read(Rig.SHARD, 1, 1, 64, got::add);
+
+        assertThat(got).hasSize(1);
+        assertThat(got.getFirst()).hasSize(64);
+        for (Run run : got.getFirst()) {
+            assertThat(run.payload()).isEqualTo(Rig.payload(1, run.sequence()));
+        }
     }
 }

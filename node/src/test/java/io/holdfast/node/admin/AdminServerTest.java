@@ -1,0 +1,190 @@
+package io.holdfast.node.admin;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.holdfast.client.admin.AdminError;
+import io.holdfast.client.admin.AdminJson;
+import io.holdfast.client.admin.Health;
+import io.holdfast.client.admin.StatusDocument;
+import io.holdfast.client.admin.StatusDocument.NodeState;
+import io.holdfast.client.admin.StatusDocument.ReplicaRole;
+import io.holdfast.client.admin.StatusDocument.VolumeLine;
+import io.holdfast.client.admin.VolumeHash;
+import io.holdfast.client.crypto.ClusterKey;
+import io.holdfast.config.NodeConfig;
+import io.holdfast.config.NodeConfig.Endpoint;
+import io.holdfast.config.NodeConfig.Limits;
+import io.holdfast.config.NodeConfig.Member;
+import io.holdfast.node.runtime.LeaderRecorder;
+import io.holdfast.node.runtime.TestNode;
+import io.netty.channel.DefaultEventLoop;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The admin interface of a cluster of one, over real HTTP, with the real core and store. */
+class AdminServerTest {
+    @TempDir Path directory;
+
+    private final DefaultEventLoop eventLoop = new DefaultEventLoop();
+    private final MemoryCoordinator coordinator = new MemoryCoordinator();
+    private final Metrics metrics = new Metrics();
+    private final HttpClient http = HttpClient.newHttpClient();
+    private TestNode node;
+    private NodeHealth health;
+    private ClusterAdmin admin;
+    private AdminServer server;
+
+    @BeforeEach
+    void start() throws Exception {
+        node = new TestNode(1, List.of(1), directory, eventLoop);
+        LeaderRecorder recorder = new LeaderRecorder(node.loop, coordinator, 1, "node1#1");
+        node.loop.listen(recorder::onAnnouncement);
+        coordinator.watch(node::show);
+        Endpoint any = new Endpoint("127.0.0.1", 0);
+        Member self = new Member(1, "node1", any, any, any, any);
+        NodeConfig config =
+                new NodeConfig(
+                        "test",
+                        self,
+                        List.of(self),
+                        directory,
+                        directory.resolve("key"),
+                        new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20));
+        health = new NodeHealth(node.loop, coordinator, 1);
+        admin =
+                new ClusterAdmin(
+                        config,
+                        node.loop,
+                        node.store,
+                        coordinator,
+                        new ClusterKey(new byte[ClusterKey.SIZE]),
+                        health,
+                        "1.2.3");
+        server = new AdminServer(any, admin, () -> metrics.scrape(node.loop));
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        server.close();
+        admin.close();
+        node.stop();
+        metrics.close();
+        http.close();
+        eventLoop.shutdownGracefully(0, 5, TimeUnit.SECONDS).sync();
+    }
+
+    private HttpResponse<String> ask(String method, String path, String body) throws Exception {
+        HttpRequest request =
+                HttpRequest.newBuilder(
+                                URI.create("http://127.0.0.1:" + server.address().getPort() + path))
+                        .timeout(Duration.ofSeconds(60))
+                        .method(method, BodyPublishers.ofString(body))
+                        .build();
+        return http.send(request, BodyHandlers.ofString());
+    }
+
+    private <T> T get(String path, Class<T> type) throws Exception {
+        HttpResponse<String> response = ask("GET", path, "");
+        assertThat(response.statusCode()).as(response.body()).isEqualTo(200);
+        return AdminJson.read(response.body(), type);
+    }
+
+    private void refused(int status, String method, String path, String body, String about)
+            throws Exception {
+        HttpResponse<String> response = ask(method, path, body);
+        assertThat(response.statusCode()).as(response.body()).isEqualTo(status);
+        assertThat(AdminJson.read(response.body(), AdminError.class).error()).contains(about);
+    }
+
+    @Test
+    void createsShowsHashesAndDeletesAVolume() throws Exception {
+        HttpResponse<String> created =
+                ask("POST", "/v1/volumes", "{\"name\":\"data\",\"sizeBytes\":1073741824}");
+        assertThat(created.statusCode()).as(created.body()).isEqualTo(200);
+        VolumeLine line = AdminJson.read(created.body(), VolumeLine.class);
+        assertThat(line.name()).isEqualTo("data");
+        assertThat(line.shards().getFirst().leader()).isEqualTo("node1");
+        assertThat(line.shards().getFirst().replicas())
+                .extracting(r -> r.role())
+                .containsExactly(ReplicaRole.LEADER);
+
+        StatusDocument status = get("/v1/status", StatusDocument.class);
+        assertThat(status.nodes()).extracting(n -> n.state()).containsExactly(NodeState.ALIVE);
+        assertThat(status.volumes()).extracting(VolumeLine::name).containsExactly("data");
+        assertThat(get("/v1/local", StatusDocument.class).volumes()).hasSize(1);
+        assertThat(get("/v1/volumes", VolumeLine[].class)).hasSize(1);
+        assertThat(get("/v1/volumes/data", VolumeLine.class).sizeBytes()).isEqualTo(1 << 30);
+        assertThat(get("/v1/volumes/data/hash", VolumeHash.class).shards())
+                .singleElement()
+                .satisfies(hash -> assertThat(hash.sha256()).hasSize(64));
+        assertThat(ask("GET", "/metrics", "").body())
+                .contains("holdfast_replica_commit{shard=\"0\",volume=\"1\"}")
+                .contains("jvm_memory_used_bytes");
+
+        refused(
+                409,
+                "POST",
+                "/v1/volumes",
+                "{\"name\":\"data\",\"sizeBytes\":1073741824}",
+                "exists");
+        assertThat(ask("DELETE", "/v1/volumes/data", "").statusCode()).isEqualTo(200);
+        refused(404, "GET", "/v1/volumes/data", "", "data");
+        refused(404, "DELETE", "/v1/volumes/data", "", "data");
+        node.await("the replica dropped", () -> node.loop.shards().isEmpty());
+    }
+
+    @Test
+    void refusesImpossibleVolumesNamingTheValue() throws Exception {
+        refused(400, "POST", "/v1/volumes", "{}", "read");
+        refused(400, "POST", "/v1/volumes", "{\"sizeBytes\":4194304}", "name");
+        refused(400, "POST", "/v1/volumes", "no json", "read");
+        refused(400, "POST", "/v1/volumes", volume("a/b", "4194304", ""), "a/b");
+        refused(400, "POST", "/v1/volumes", volume("a", "4194305", ""), "4194305");
+        refused(400, "POST", "/v1/volumes", volume("a", "-4096", ""), "-4096");
+        refused(400, "POST", "/v1/volumes", volume("a", "4194304", ",\"replicas\":2"), "2");
+        refused(400, "POST", "/v1/volumes", volume("a", "4194304", ",\"replicas\":3"), "3");
+        refused(400, "POST", "/v1/volumes", volume("a", "4194304", ",\"shards\":65"), "65");
+        refused(400, "POST", "/v1/volumes", volume("a", "4194304", ",\"shard\":1"), "shard");
+        refused(400, "POST", "/v1/volumes", " ".repeat(AdminServer.MAX_BODY_BYTES + 1), "larger");
+        assertThat(coordinator.catalogue().volumes()).isEmpty();
+    }
+
+    private static String volume(String name, String size, String more) {
+        return "{\"name\":\"" + name + "\",\"sizeBytes\":" + size + more + "}";
+    }
+
+    @Test
+    void answersUnknownPathsAndMethodsWithAnError() throws Exception {
+        refused(404, "GET", "/", "", "/");
+        refused(404, "GET", "/v1/volumes/", "", "/v1/volumes/");
+        refused(404, "GET", "/v1/volumes/data/keys", "", "keys");
+        refused(404, "GET", "/v1/volumes/none/hash", "", "none");
+        refused(405, "POST", "/v1/status", "", "POST");
+        refused(405, "DELETE", "/healthz", "", "DELETE");
+    }
+
+    @Test
+    void isHealthyOnceNbdIsBoundAndTheCatalogueIsKnown() throws Exception {
+        assertThat(ask("GET", "/healthz", "").statusCode()).isEqualTo(503);
+        health.nbdBound();
+        HttpResponse<String> waiting = ask("GET", "/healthz", "");
+        assertThat(waiting.statusCode()).isEqualTo(503);
+        assertThat(AdminJson.read(waiting.body(), Health.class).reason()).contains("catalogue");
+        health.coordinatorJoined();
+        assertThat(get("/healthz", Health.class).status()).isEqualTo(Health.SERVING);
+        health.stopping();
+        assertThat(ask("GET", "/healthz", "").statusCode()).isEqualTo(503);
+    }
+}
