@@ -173,6 +173,21 @@ final class SimFaults {
 
     // ---- disks ----
 
+    /** As when a virtual machine is moved: it stands still, and its connections are lost. */
+    private void suspend() {
+        SimNode node = cluster.node(leaderOrAny());
+        if (node.isRunning()) {
+            count("suspensions");
+            isolate(node.number, random.between(1, 6) * SimOptions.SECONDS);
+            pause(node, false);
+        }
+    }
+
+    private int leaderOrAny() {
+        int leader = cluster.coordinator().leader(random.pick(cluster.shards()));
+        return leader == 0 ? anyNode().number : leader;
+    }
+
     private boolean mayForget() {
         long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
         return forgetful + 1 <= (cluster.nodes().size() - 1) / 2;
