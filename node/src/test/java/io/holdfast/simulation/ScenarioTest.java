@@ -3,6 +3,7 @@ package io.holdfast.simulation;
 import static io.holdfast.simulation.SimOptions.MILLIS;
 import static io.holdfast.simulation.SimOptions.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState.Standing;
@@ -22,8 +23,8 @@ import org.junit.jupiter.api.Test;
 final class ScenarioTest {
     private static final ShardId SHARD = new ShardId(1, 0);
 
-    private final SimCluster cluster = cluster(SimOptions.CALM);
-    private final SimClient client = cluster.clients().getFirst();
+    private SimCluster cluster = cluster(SimOptions.CALM);
+    private SimClient client = cluster.clients().getFirst();
 
     private static SimCluster cluster(SimOptions options) {
         SimCluster cluster = new SimCluster(options, new SimRandom(1));
@@ -184,6 +185,36 @@ final class ScenarioTest {
         assertThat(stale.state).isEqualTo(SimOp.State.FAILED);
         assertThat(newer.value).isNotEqualTo(old.value);
         healAndCheck();
+    }
+
+    private void suspendLeaderWhileAnotherWrites() {
+        SimClient reader = cluster.addClient();
+        attach(client);
+        write(5);
+        int leader = leader();
+        reader.timeout(100 * MILLIS);
+        reader.attach(leader);
+        cluster.run(50 * MILLIS);
+        cluster.node(leader).pause(false);
+        isolate(leader);
+        write(5);
+        cluster.node(leader).resume();
+        ends(reader.read(SHARD, 5, 1, runs -> {}));
+        healAndCheck();
+    }
+
+    @Test
+    void suspendedLeaderServesNoReadWhenItGoesOn() {
+        suspendLeaderWhileAnotherWrites();
+    }
+
+    @Test
+    void plantedLeaseThatOutlivesAPauseIsFound() {
+        cluster = cluster(SimOptions.CALM.with(PlantedBug.LEASE_OUTLIVES_PAUSE));
+        client = cluster.clients().getFirst();
+        assertThatThrownBy(this::suspendLeaderWhileAnotherWrites)
+                .isInstanceOf(SimFailure.class)
+                .hasMessageStartingWith("linearizable");
     }
 
     @Test
