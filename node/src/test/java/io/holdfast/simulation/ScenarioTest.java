@@ -198,6 +198,7 @@ final class ScenarioTest {
         cluster.node(leader).pause(false);
         isolate(leader);
         write(5);
+        cluster.run(MILLIS);
         cluster.node(leader).resume();
         ends(reader.read(SHARD, 5, 1, runs -> {}));
         healAndCheck();
