@@ -24,8 +24,6 @@ enum PlantedBug {
     SESSIONS_NOT_IN_CHECKPOINT,
     /** Catch-up by extents leaves out zeroes. */
     CATCH_UP_SKIPS_ZEROES,
-    /** A late copy of a block replaces a newer one. */
-    MOVED_COPY_WINS,
     /** Followers report as synced what is only written. */
     DURABLE_OVERSTATED,
     /** Every write passes as one of the present claim. */

@@ -36,6 +36,7 @@ final class SimFaults {
         }
         if (allowed.pause()) {
             kinds.add(() -> pause(anyNode(), false));
+            kinds.add(this::suspend);
         }
         if (allowed.freeze()) {
             kinds.add(() -> pause(anyNode(), true));
@@ -172,6 +173,21 @@ final class SimFaults {
 
     // ---- disks ----
 
+    /** As when a virtual machine is moved: it stands still, and its connections are lost. */
+    private void suspend() {
+        SimNode node = cluster.node(leaderOrAny());
+        if (node.isRunning()) {
+            count("suspensions");
+            isolate(node.number, random.between(1, 6) * SimOptions.SECONDS);
+            pause(node, false);
+        }
+    }
+
+    private int leaderOrAny() {
+        int leader = cluster.coordinator().leader(random.pick(cluster.shards()));
+        return leader == 0 ? anyNode().number : leader;
+    }
+
     private boolean mayForget() {
         long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
         return forgetful + 1 <= (cluster.nodes().size() - 1) / 2;
@@ -237,8 +253,10 @@ final class SimFaults {
 
     private void isolate() {
         count("nodes isolated");
-        int node = anyNode().number;
-        long nanos = aWhile();
+        isolate(anyNode().number, aWhile());
+    }
+
+    private void isolate(int node, long nanos) {
         for (int other : cluster.endpoints()) {
             if (other != node) {
                 cut(node, other, nanos);

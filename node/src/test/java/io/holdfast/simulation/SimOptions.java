@@ -152,47 +152,30 @@ record SimOptions(
                 bug);
     }
 
-    SimOptions withNodes(int count) {
-        return copy(count, exclusive, quorumReads, syncWrites, checkpointChance, bug);
-    }
-
-    SimOptions shared() {
-        return copy(nodes, false, quorumReads, syncWrites, checkpointChance, bug);
-    }
-
-    SimOptions withQuorumReads() {
-        return copy(nodes, exclusive, true, syncWrites, checkpointChance, bug);
-    }
-
-    private SimOptions copy(
-            int newNodes,
-            boolean newExclusive,
-            boolean newQuorumReads,
-            boolean newSyncWrites,
-            double newCheckpointChance,
-            PlantedBug newBug) {
+    /** The same with a bug. */
+    SimOptions with(PlantedBug planted) {
         return new SimOptions(
-                newNodes,
+                nodes,
                 shards,
                 blocks,
                 clients,
                 depth,
-                newSyncWrites,
-                newQuorumReads,
-                newExclusive,
+                syncWrites,
+                quorumReads,
+                exclusive,
                 timing,
                 network,
                 disk,
                 faults,
                 coordinator,
                 turnEndsAtOnce,
-                newCheckpointChance,
+                checkpointChance,
                 logStartChance,
                 installBlocks,
                 frameEntries,
                 driftPerMille,
                 midStepFault,
                 dutyNanos,
-                newBug);
+                planted);
     }
 }

@@ -226,16 +226,14 @@ final class SimStore implements BlockVersions {
     }
 
     private void put(Entry entry) {
-        put(map, entry, bug);
+        put(map, entry);
     }
 
-    private static void put(SortedMap<Place, Cell> map, Entry entry, PlantedBug bug) {
+    private static void put(SortedMap<Place, Cell> map, Entry entry) {
         for (int i = 0; i < entry.count(); i++) {
             Place place = new Place(entry.layer(), entry.block() + i);
             Cell old = map.get(place);
-            if (old == null
-                    || old.sequence() <= entry.sequence()
-                    || bug == PlantedBug.MOVED_COPY_WINS) {
+            if (old == null || old.sequence() <= entry.sequence()) {
                 map.put(place, new Cell(entry));
             }
         }

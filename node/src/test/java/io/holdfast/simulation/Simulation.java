@@ -31,7 +31,7 @@ final class Simulation {
             long simulatedNanos,
             long operations,
             Counters counters,
-            @Nullable RuntimeException failure,
+            @Nullable Throwable failure,
             List<String> lastEvents) {
         boolean failed() {
             return failure != null;
@@ -68,10 +68,10 @@ final class Simulation {
         SimRandom root = new SimRandom(seed);
         SimOptions options = SimOptions.draw(root.child("options"), bug);
         SimCluster cluster = new SimCluster(options, root);
-        RuntimeException failure = null;
+        Throwable failure = null;
         try {
             new Simulation(cluster, root.child("end")).run();
-        } catch (RuntimeException broken) {
+        } catch (RuntimeException | Error broken) {
             // A checker's verdict, or an invariant of the core's.
             failure = broken;
         }

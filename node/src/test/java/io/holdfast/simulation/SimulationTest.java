@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
  * -Dholdfast.sim.seed=N} one. Longer: {@link Simulate}.
  */
 final class SimulationTest {
-    private static final int DEFAULT_SEEDS = 60;
+    private static final int DEFAULT_SEEDS = 300;
 
     @Test
     void keepsItsPromisesUnderFaults() {

@@ -569,9 +569,11 @@ public final class Replica {
 
     private void onInstallBegin(int from, InstallBegin begin) {
         InstallBegin current = install;
-        // One that builds on more than is applied here was meant for an earlier life.
+        // One that builds on more than is applied here was meant for an earlier life; one that
+        // leads
+        // no further is a late copy of a catch-up that is done.
         if (begin.since() > data.applied()
-                || begin.baseSequence() < data.applied()
+                || begin.baseSequence() <= data.applied()
                 || (current != null && begin.baseSequence() < current.baseSequence())) {
             return;
         }
