@@ -4,7 +4,6 @@ import static io.holdfast.simulation.SimFailure.check;
 
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Role;
-import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
@@ -139,7 +138,7 @@ final class ShardOracle {
         view.promised = status.promised();
         view.commit = status.commit();
         view.applied = status.applied();
-        view.voter = status.standing() == Standing.VOTER;
+        view.voter = status.standing().counts();
         views.put(node, view);
         check(
                 status.promised() >= promisedOnDisk.getOrDefault(node, 0L),
@@ -209,7 +208,7 @@ final class ShardOracle {
         view.commit = status.commit();
         view.applied = status.applied();
         promisedOnDisk.merge(node, store.syncedState().promised(), Math::max);
-        boolean voter = status.standing() == Standing.VOTER;
+        boolean voter = status.standing().counts();
         if (voter && !view.voter) {
             countAsHolder(node, store);
         }

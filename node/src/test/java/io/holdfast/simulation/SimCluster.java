@@ -4,6 +4,7 @@ import static io.holdfast.simulation.SimFailure.check;
 
 import io.holdfast.node.port.PeerLinks;
 import io.holdfast.node.replica.Effect.Role;
+import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ShardId;
@@ -229,7 +230,7 @@ final class SimCluster {
             long committed = oracle(shard).committed();
             for (SimNode node : nodes.values()) {
                 if (!node.isRunning()
-                        || node.isForgetful()
+                        || node.replica(shard).status().standing() != Standing.VOTER
                         || node.replica(shard).status().applied() != committed
                         || node.replica(shard).status().last() != committed) {
                     return false;

@@ -2,7 +2,6 @@ package io.holdfast.simulation;
 
 import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState;
-import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
@@ -163,12 +162,10 @@ final class SimNode {
 
     /** Whether any replica here may have forgotten something and has not caught up since. */
     boolean isForgetful() {
-        if (!up) {
-            return lostPower
-                    || stores.values().stream()
-                            .anyMatch(s -> s.syncedState().standing() != Standing.VOTER);
-        }
-        return replicas.values().stream().anyMatch(r -> r.status().standing() != Standing.VOTER);
+        // What counts is what the disk keeps: a promotion that is not synced may be taken back.
+        return (!up && lostPower)
+                || stores.values().stream().anyMatch(s -> !s.syncedState().standing().counts())
+                || replicas.values().stream().anyMatch(r -> !r.status().standing().counts());
     }
 
     /**

@@ -5,7 +5,6 @@ import static io.holdfast.simulation.SimFailure.check;
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.HardState;
-import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.replica.Recovered;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply.Run;
@@ -477,8 +476,8 @@ final class SimStore implements BlockVersions {
         }
         logStart = Math.max(logStart, baseSequence);
         check(applied <= last(), "journal", "recovered to ", last(), ", applied is ", applied);
-        if (unclean && state.standing() == Standing.VOTER) {
-            state = new HardState(state.promised(), state.promisedTo(), Standing.LEARNER);
+        if (unclean && !state.equals(state.afterPowerLoss())) {
+            state = state.afterPowerLoss();
             journal.add(new Item.State(state));
         }
         written(journal.size());

@@ -138,23 +138,20 @@ final class Simulation {
     }
 
     /**
-     * A limitation of the protocol as it is: a replica that is half-way through a catch-up by
-     * extents never promises, and one that lost power only if a majority did. When one of each
-     * meets, nobody can be elected until somebody steps in.
+     * Whether so many replicas lost their disks (or lost power in the middle of a catch-up) that no
+     * majority is left which holds what was flushed: nobody may be elected until somebody steps in.
      */
     private boolean isKnownToBeStuck() {
         for (ShardId shard : cluster.shards()) {
-            int voters = 0;
-            int learners = 0;
+            int holders = 0;
             for (SimNode node : cluster.nodes()) {
                 if (node.isUp()) {
                     Standing standing = node.replica(shard).status().standing();
-                    voters += standing == Standing.VOTER ? 1 : 0;
-                    learners += standing == Standing.LEARNER ? 1 : 0;
+                    holders += standing == Standing.INSTALLING ? 0 : 1;
                 }
             }
             int majority = cluster.options.nodes() / 2 + 1;
-            if (voters < majority && learners < majority) {
+            if (holders < majority) {
                 return true;
             }
         }

@@ -131,7 +131,7 @@ final class LocalStatus {
     }
 
     private static ReplicaRole roleOf(ReplicaStatus status) {
-        if (status.standing() != HardState.Standing.VOTER) {
+        if (!status.standing().counts()) {
             return ReplicaRole.LEARNER;
         }
         return status.role() == Effect.Role.LEADER ? ReplicaRole.LEADER : ReplicaRole.FOLLOWER;

@@ -1,6 +1,7 @@
 package io.holdfast.node.replica;
 
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
+import java.util.Set;
 import java.util.TreeSet;
 
 /**
@@ -17,8 +18,11 @@ final class Candidacy {
     /** Ticket of the candidate's own promise in a real round. */
     final long ownTicket;
 
-    private final TreeSet<Integer> voters = new TreeSet<>();
-    private final TreeSet<Integer> learners = new TreeSet<>();
+    private final Set<Integer> voters = new TreeSet<>();
+    private final Set<Integer> learners = new TreeSet<>();
+
+    /** Replicas that said that they do not count, whether they promised or not. */
+    private final Set<Integer> notCounting = new TreeSet<>();
 
     Candidacy(
             long epoch, boolean preliminary, boolean handOver, long ownTicket, long deadlineNanos) {
@@ -31,6 +35,15 @@ final class Candidacy {
 
     void grantedBy(int node, boolean learner) {
         (learner ? learners : voters).add(node);
+        if (learner) {
+            notCounting.add(node);
+        }
+    }
+
+    void refusedBy(int node, boolean learner) {
+        if (learner) {
+            notCounting.add(node);
+        }
     }
 
     boolean accepts(PromiseReply reply) {
@@ -42,11 +55,12 @@ final class Candidacy {
     }
 
     /**
-     * Whether a majority of the replicas lost power, so that no majority of voters can come
-     * together, and a majority has promised. Whatever was flushed is on at least one of them, and
-     * the candidate holds the most advanced log among them (promise P5).
+     * Whether so many replicas lost power or their disks that no majority of voters can come
+     * together, and a majority of those that still have what they synced has promised. Whatever was
+     * flushed is on at least one of these, and the candidate's log is at least as advanced as each
+     * of theirs (promise P5).
      */
     boolean isWonAfterPowerLoss(int majority) {
-        return learners.size() >= majority;
+        return notCounting.size() >= majority && voters.size() + learners.size() >= majority;
     }
 }

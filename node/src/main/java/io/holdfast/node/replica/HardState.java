@@ -16,24 +16,35 @@ public record HardState(long promised, int promisedTo, Standing standing) {
 
     /** The code is part of the disk format. */
     public enum Standing {
-        /** Votes and counts. */
+        /** Votes, counts, may lead. */
         VOTER(1),
         /**
          * Lost power and may have forgotten unsynced entries that it acknowledged: does not count
          * until it again holds the leader's commit point. Its promise counts only in an election
-         * after a majority lost power.
+         * after so many lost power that no majority of voters is left.
          */
         LEARNER(2),
         /**
-         * Holds nothing to rely on: it lost its disk, or its map is half-way through a catch-up by
-         * extents. Never promises.
+         * Holds nothing to rely on: it lost its disk, or it lost power in the middle of a catch-up
+         * by extents. Never promises.
          */
-        INSTALLING(3);
+        INSTALLING(3),
+        /**
+         * A voter in a catch-up by extents. It has forgotten nothing that it acknowledged, so it
+         * votes and counts; its map is mixed from two times, so it does not lead until it holds the
+         * leader's commit point.
+         */
+        CATCHING_UP(4);
 
         public final int code;
 
         Standing(int code) {
             this.code = code;
+        }
+
+        /** Whether its promises and acknowledgements count as a voter's. */
+        public boolean counts() {
+            return this == VOTER || this == CATCHING_UP;
         }
     }
 
@@ -43,5 +54,15 @@ public record HardState(long promised, int promisedTo, Standing standing) {
 
     HardState withStanding(Standing newStanding) {
         return new HardState(promised, promisedTo, newStanding);
+    }
+
+    /** What is left of it when the machine lost power: entries that were not synced may be gone. */
+    public HardState afterPowerLoss() {
+        return withStanding(
+                switch (standing) {
+                    case VOTER, LEARNER -> Standing.LEARNER;
+                    // What its map lacks of the log cannot be told any more.
+                    case INSTALLING, CATCHING_UP -> Standing.INSTALLING;
+                });
     }
 }

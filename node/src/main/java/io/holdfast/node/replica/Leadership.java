@@ -337,6 +337,8 @@ final class Leadership {
             beginInstall(follower);
             return;
         }
+        // Only once it has said so itself: until then what is known of it is from before it forgot,
+        // and may still make up a majority.
         boolean promote =
                 follower.learner
                         && follower.mode == Progress.Mode.REPLICATE

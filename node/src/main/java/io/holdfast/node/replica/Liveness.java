@@ -30,6 +30,7 @@ final class Liveness {
      */
     boolean isGone(Claim claim) {
         long running = incarnation(claim.node());
-        return dead.contains(claim.node()) || (running != 0 && running != claim.incarnation());
+        return dead.contains(claim.node())
+                || (running != 0 && claim.incarnation() != 0 && running != claim.incarnation());
     }
 }

@@ -222,7 +222,8 @@ public final class Replica {
     }
 
     private void campaign(boolean preliminary, boolean handOver, long nowNanos) {
-        if (data.hard().standing() == Standing.INSTALLING) {
+        if (data.hard().standing() == Standing.INSTALLING
+                || data.hard().standing() == Standing.CATCHING_UP) {
             campaignAtNanos = nowNanos + patience();
             return;
         }
@@ -244,7 +245,7 @@ public final class Replica {
                         handOver,
                         data.log.lastEpoch(),
                         data.log.last(),
-                        !data.isVoter());
+                        !data.counts());
         for (int node : options.replicas()) {
             if (node == options.self()) {
                 continue;
@@ -261,7 +262,7 @@ public final class Replica {
         }
         candidacy = new Candidacy(epoch, preliminary, handOver, ownTicket, deadline);
         if (preliminary) {
-            candidacy.grantedBy(options.self(), !data.isVoter());
+            candidacy.grantedBy(options.self(), !data.counts());
             maybeWin(nowNanos);
         }
     }
@@ -273,7 +274,7 @@ public final class Replica {
             return;
         }
         if (!round.preliminary && data.outbox.syncedTicket() >= round.ownTicket) {
-            round.grantedBy(options.self(), !data.isVoter());
+            round.grantedBy(options.self(), !data.counts());
         }
         boolean won = round.isWonByVoters(options.majority());
         boolean afterPowerLoss = !won && round.isWonAfterPowerLoss(options.majority());
@@ -352,7 +353,7 @@ public final class Replica {
                             0,
                             data.log.last(),
                             data.applied(),
-                            !data.isVoter(),
+                            !data.counts(),
                             Long.MIN_VALUE));
             return false;
         }
@@ -420,7 +421,7 @@ public final class Replica {
                         request.preliminary(),
                         granted,
                         Math.max(data.hard().promised(), newestSeen),
-                        !data.isVoter(),
+                        !data.counts(),
                         data.log.lastEpoch(),
                         data.log.last());
         if (granted && !request.preliminary()) {
@@ -442,6 +443,9 @@ public final class Replica {
         }
         if (reply.granted()) {
             round.grantedBy(from, reply.learner());
+            maybeWin(nowNanos);
+        } else {
+            round.refusedBy(from, reply.learner());
             maybeWin(nowNanos);
         }
     }
@@ -488,10 +492,21 @@ public final class Replica {
         }
         matched = Math.max(matched, previous + append.entries().size());
         data.commitThrough(Math.max(data.commit(), Math.min(append.commit(), matched)));
-        if (append.promote() && !data.isVoter() && matched >= append.commit()) {
+        if (matched >= append.commit() && mayBePromoted(append)) {
             data.become(data.hard().withStanding(Standing.VOTER));
         }
         owe(append);
+    }
+
+    /** Whether a replica that holds the leader's commit point is a full voter from now on. */
+    private boolean mayBePromoted(Append append) {
+        return switch (data.hard().standing()) {
+            case VOTER -> false;
+            case LEARNER, INSTALLING -> append.promote();
+            // Its map may hold extents of anything that was ever committed. Once an entry of the
+            // leader's own epoch is, all of that lies below the commit point.
+            case CATCHING_UP -> data.log.epochs().epochAt(append.commit()) == append.epoch();
+        };
     }
 
     private void owe(Append append) {
@@ -540,7 +555,7 @@ public final class Replica {
                 Math.min(synced, held),
                 data.log.last(),
                 data.applied(),
-                !data.isVoter(),
+                !data.counts(),
                 append.sentNanos());
     }
 
@@ -555,7 +570,7 @@ public final class Replica {
                         0,
                         hint,
                         data.applied(),
-                        !data.isVoter(),
+                        !data.counts(),
                         append.sentNanos()));
     }
 
@@ -580,7 +595,10 @@ public final class Replica {
         if (current == null || begin.baseSequence() > current.baseSequence()) {
             install = begin;
             installCursor = Cursor.START;
-            data.become(data.hard().withStanding(Standing.INSTALLING));
+            data.become(
+                    data.hard()
+                            .withStanding(
+                                    data.counts() ? Standing.CATCHING_UP : Standing.INSTALLING));
         }
         // The map is mixed from the first extent on, so the standing is synced before any comes.
         data.outbox.sendWhenSynced(
@@ -620,8 +638,17 @@ public final class Replica {
                 new Effect.StoreExtents(
                         data.outbox.nextTicket(data.log.last()), part.extents(), List.of()));
         data.outbox.persistTurn(data.log.last(), options.syncWrites());
-        HardState learner = data.hard().withStanding(Standing.LEARNER);
-        data.restartAt(begin.baseSequence(), begin.state(), learner);
+        // One that counts goes on counting only if the base is at least as advanced as the log that
+        // it gives up: it must not vote for anyone who lacks what it has acknowledged.
+        boolean covers =
+                begin.baseEpoch() > data.log.lastEpoch()
+                        || (begin.baseEpoch() == data.log.lastEpoch()
+                                && begin.baseSequence() >= data.log.last());
+        HardState rebased =
+                data.counts() && !covers
+                        ? data.hard().withStanding(Standing.INSTALLING)
+                        : data.hard();
+        data.restartAt(begin.baseSequence(), begin.state(), rebased);
         matched = begin.baseSequence();
         install = null;
         data.outbox.add(
@@ -630,7 +657,7 @@ public final class Replica {
                         begin.baseEpoch(),
                         begin.baseSequence(),
                         begin.state(),
-                        learner,
+                        rebased,
                         List.of(new Effect.Outbound(from, reply))));
     }
 

@@ -64,8 +64,14 @@ final class ReplicaData {
         return log.epochs().epochAt(applied);
     }
 
+    /** Whether it may lead. */
     boolean isVoter() {
         return hard.standing() == HardState.Standing.VOTER;
+    }
+
+    /** Whether its promises and acknowledgements count as a voter's. */
+    boolean counts() {
+        return hard.standing().counts();
     }
 
     /** Changes what must never be forgotten; it is synced with the end of the turn. */

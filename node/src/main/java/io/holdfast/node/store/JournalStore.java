@@ -2,7 +2,6 @@ package io.holdfast.node.store;
 
 import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.HardState;
-import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.replica.Recovered;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
@@ -312,9 +311,9 @@ public final class JournalStore implements Store {
     /** After an unclean restart of the machine tails may be gone: nobody here may vote. */
     private void demote() {
         for (ShardStore shard : shards.values()) {
-            if (shard.hardState.standing() == Standing.VOTER) {
-                HardState old = shard.hardState;
-                shard.hardState = new HardState(old.promised(), old.promisedTo(), Standing.LEARNER);
+            HardState left = shard.hardState.afterPowerLoss();
+            if (!left.equals(shard.hardState)) {
+                shard.hardState = left;
                 journal.append(Mark.state(shard.id, shard.hardState));
                 LOG.warn(
                         "Shard {} does not vote until it has caught up: this machine was restarted"
