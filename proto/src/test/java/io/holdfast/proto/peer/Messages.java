@@ -235,7 +235,7 @@ final class Messages {
                     builder.blocks(nat(r), num(r) >> 1, count)
                             .sealed(nonce(r), bytes(r, count * Blocks.SEALED_SIZE));
             case ZERO -> builder.blocks(nat(r), num(r) >> 1, count);
-            case CLAIM -> builder.payload(bytes(r, 1 + r.nextInt(20)));
+            case CLAIM -> builder.payload(bytes(r, 13 + r.nextInt(20)));
             case NOOP, OPEN_SESSION, CLOSE_SESSION, RELEASE, POWER_LOSS -> {}
         }
         return builder.build();
