@@ -72,6 +72,15 @@ final class Node {
     private static final Duration EXPORTS_STOP_TIMEOUT = Duration.ofMillis(3_500);
     private static final Duration STEP_ASIDE_TIMEOUT = Duration.ofSeconds(1);
     private static final long STEP_ASIDE_LOOK_NANOS = 20_000_000;
+
+    /**
+     * The coordinator's start takes a second of CPU, so elections of the shards known from the last
+     * run go first; but not for longer than this: one without a majority never ends.
+     */
+    private static final Duration JOIN_DELAY = Duration.ofSeconds(4);
+
+    private static final long JOIN_LOOK_NANOS = 50_000_000;
+
     private static final Duration STORE_STOP_TIMEOUT = Duration.ofSeconds(3);
 
     private static final Logger LOG = LoggerFactory.getLogger(Node.class);
@@ -93,6 +102,8 @@ final class Node {
 
     /** What has been started and has to be closed, last first. */
     private final Deque<AutoCloseable> started = new ArrayDeque<>();
+
+    private volatile boolean stopping;
 
     /**
      * Opens the disk and builds everything; nothing can be reached from outside yet.
@@ -263,6 +274,27 @@ final class Node {
         started.push(admin);
         started.push(server);
         admin.start();
+        long joinBy = System.nanoTime() + JOIN_DELAY.toNanos();
+        thread.execute(() -> joinWhenServing(joinBy));
+        LOG.info(
+                "{} of cluster {}: NBD on {}, admin on {}, peers on {}, catalogue version {}",
+                config.self().id(),
+                config.clusterName(),
+                address,
+                config.self().http(),
+                config.self().peer(),
+                coordinator.catalogue().version());
+    }
+
+    /** On the loop. */
+    private void joinWhenServing(long joinByNanos) {
+        if (stopping) {
+            return;
+        }
+        if (!health.replicasServe() && System.nanoTime() - joinByNanos < 0) {
+            thread.schedule(JOIN_LOOK_NANOS, () -> joinWhenServing(joinByNanos));
+            return;
+        }
         var _ =
                 coordinator
                         .start()
@@ -276,14 +308,6 @@ final class Node {
                                         failure);
                             }
                         });
-        LOG.info(
-                "{} of cluster {}: NBD on {}, admin on {}, peers on {}, catalogue version {}",
-                config.self().id(),
-                config.clusterName(),
-                address,
-                config.self().http(),
-                config.self().peer(),
-                coordinator.catalogue().version());
     }
 
     private static void await(CompletableFuture<?> done, Duration timeout, String what)
@@ -308,6 +332,7 @@ final class Node {
      */
     boolean stop() {
         LOG.info("{}: stopping", config.self().id());
+        stopping = true;
         health.stopping();
         Thread leaving = Thread.ofPlatform().name("coordinator-close").start(coordinator::close);
         boolean clean = finish("NBD connections", NBD_STOP_TIMEOUT, nbd.close());

@@ -47,12 +47,7 @@ public final class AdminClient implements AutoCloseable {
     private static final int UNAVAILABLE = 503;
 
     private final List<Endpoint> nodes;
-    private final HttpClient http =
-            HttpClient.newBuilder()
-                    .version(HttpClient.Version.HTTP_1_1)
-                    .connectTimeout(CONNECT_TIMEOUT)
-                    .followRedirects(HttpClient.Redirect.NEVER)
-                    .build();
+    private final HttpClient http = PlainHttp.client(CONNECT_TIMEOUT);
 
     /**
      * @param nodes admin addresses of at least one node

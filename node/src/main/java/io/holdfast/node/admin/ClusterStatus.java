@@ -1,6 +1,7 @@
 package io.holdfast.node.admin;
 
 import io.holdfast.client.admin.AdminJson;
+import io.holdfast.client.admin.PlainHttp;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.NodeLine;
 import io.holdfast.client.admin.StatusDocument.NodeState;
@@ -43,12 +44,7 @@ final class ClusterStatus implements AutoCloseable {
     private final NodeConfig config;
     private final Coordinator coordinator;
     private final LocalStatus local;
-    private final HttpClient http =
-            HttpClient.newBuilder()
-                    .version(HttpClient.Version.HTTP_1_1)
-                    .connectTimeout(ANSWER_TIMEOUT)
-                    .followRedirects(HttpClient.Redirect.NEVER)
-                    .build();
+    private final HttpClient http = PlainHttp.client(ANSWER_TIMEOUT);
 
     ClusterStatus(NodeConfig config, Coordinator coordinator, LocalStatus local) {
         this.config = config;

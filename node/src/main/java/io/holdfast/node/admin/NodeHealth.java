@@ -9,7 +9,9 @@ import io.holdfast.proto.catalogue.Volume;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Whether this node serves, and if not, what it waits for. Any thread. */
+/**
+ * Whether this node serves, and if not, what it waits for. Any thread, unless it says otherwise.
+ */
 public final class NodeHealth {
     private final DataLoop loop;
     private final Coordinator coordinator;
@@ -38,6 +40,11 @@ public final class NodeHealth {
     /** The node stops. */
     public void stopping() {
         stopping = true;
+    }
+
+    /** Whether all replicas of this node are open and have a leader. Data loop only. */
+    public boolean replicasServe() {
+        return missing(loop.replicas()) == null;
     }
 
     /** The node's state, for {@code /healthz}. */

@@ -11,8 +11,9 @@ import java.util.TreeMap;
  * One sign alone is not enough soon: a link breaks in a short partition, and gossip suspects a node
  * that is only slow. A link that stays down for {@link #GONE_NANOS} is enough alone.
  *
- * <p>Of a node that was never connected since this process started, gossip may only be late: both
- * have just been started. Links come up first.
+ * <p>Of a node that was never connected since this process started, or that gossip has not met
+ * since, gossip's word means nothing: both have just been started, and links come up first. Gossip
+ * calls everyone dead whom it does not know.
  *
  * <p>Being wrong costs a client its claim, never data: its late requests are fenced.
  *
@@ -34,13 +35,19 @@ final class Liveness {
         /** It was connected since this process started. */
         boolean known;
 
+        /** Gossip has met it since this process started. */
+        boolean gossiped;
+
         long downSinceNanos;
 
         boolean isGone(NodeState gossip, long nowNanos) {
             long downNanos = nowNanos - downSinceNanos;
             return !up
                     && (downNanos > GONE_NANOS
-                            || (known && gossip == NodeState.DEAD && downNanos > CONFIRM_NANOS));
+                            || (known
+                                    && gossiped
+                                    && gossip == NodeState.DEAD
+                                    && downNanos > CONFIRM_NANOS));
         }
     }
 
@@ -82,6 +89,7 @@ final class Liveness {
         List<Integer> dead = new ArrayList<>();
         peers.forEach((node, peer) -> {
             NodeState said = gossip.getOrDefault(node, NodeState.SUSPECT);
+            peer.gossiped |= gossip.getOrDefault(node, NodeState.DEAD) != NodeState.DEAD;
             if (!peer.dead && peer.isGone(said, nowNanos)) {
                 peer.dead = true;
                 dead.add(node);

@@ -36,9 +36,19 @@ class LivenessTest {
     }
 
     @Test
+    void doesNotBelieveGossipOfNodesThatItHasNotMetSinceTheStart() {
+        liveness.connected(2);
+        liveness.connected(3);
+        liveness.disconnected(2, SECOND);
+        assertThat(liveness.newlyDead(ALL_DEAD, 10 * SECOND)).isEmpty();
+        assertThat(liveness.newlyDead(ALL_DEAD, 12 * SECOND)).containsExactly(2);
+    }
+
+    @Test
     void declaresDeadOnceWhenLinkAndGossipAgree() {
         liveness.connected(2);
         liveness.connected(3);
+        assertThat(liveness.newlyDead(NOBODY_DEAD, 9 * SECOND)).isEmpty();
         liveness.disconnected(2, 10 * SECOND);
         assertThat(liveness.newlyDead(ALL_DEAD, 13 * SECOND)).containsExactly(2);
         assertThat(liveness.newlyDead(ALL_DEAD, 14 * SECOND)).isEmpty();
@@ -59,6 +69,7 @@ class LivenessTest {
         assertThat(liveness.newlyDead(ALL_DEAD, 20 * SECOND)).containsExactly(2, 3);
         liveness.connected(2);
         assertThat(liveness.dead()).containsExactly(3);
+        assertThat(liveness.newlyDead(NOBODY_DEAD, 29 * SECOND)).isEmpty();
         liveness.disconnected(2, 30 * SECOND);
         assertThat(liveness.newlyDead(ALL_DEAD, 40 * SECOND)).containsExactly(2);
     }
