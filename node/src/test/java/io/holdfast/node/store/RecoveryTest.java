@@ -1,5 +1,6 @@
 package io.holdfast.node.store;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -207,7 +208,7 @@ class RecoveryTest {
                 Entry.builder(Rig.SHARD, EntryKind.CLAIM)
                         .at(1, 2, 1)
                         .request(3, 4, 5, 6)
-                        .payload(new byte[] {'a', 'b', 'c'})
+                        .payload("node 4, an incarnation".getBytes(UTF_8))
                         .build();
         byte[] header = new SegmentHeader(1, STORE, 0).encode();
         ByteBuffer whole = ByteBuffer.allocate(8192);
