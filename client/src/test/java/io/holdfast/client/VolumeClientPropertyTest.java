@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.holdfast.client.BlockDevice.Outcome;
 import io.holdfast.proto.catalogue.Volume.Attach;
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -291,15 +292,16 @@ final class VolumeClientPropertyTest {
         private void compare(int offset, int length, ByteBuf target) {
             reached.readsChecked++;
             assertThat(target.readableBytes()).isEqualTo(length);
+            byte[] bytes = ByteBufUtil.getBytes(target);
             for (int i = 0; i < length; i++) {
-                if (doubt[offset + i] == 0 && target.getByte(i) != model[offset + i]) {
+                if (doubt[offset + i] == 0 && bytes[i] != model[offset + i]) {
                     throw new AssertionError(
                             "byte "
                                     + (offset + i)
                                     + " (block "
                                     + (offset + i) / 4096
                                     + ") reads "
-                                    + target.getByte(i)
+                                    + bytes[i]
                                     + " instead of "
                                     + model[offset + i]);
                 }
