@@ -114,6 +114,11 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
 
     @Override
     public void exceptionCaught(ChannelHandlerContext ctx, Throwable cause) {
+        fail(cause);
+    }
+
+    /** Closes because something went wrong here. */
+    void fail(Throwable cause) {
         if (cause instanceof IOException) {
             LOG.debug("nbd client {}: {}", remote, cause.toString());
         } else {

@@ -456,7 +456,13 @@ final class Transmission implements Phase {
 
         @Override
         public void done(Outcome outcome) {
-            complete(this, outcome);
+            try {
+                complete(this, outcome);
+            } catch (RuntimeException | OutOfMemoryError e) {
+                // Also parses what the client sent meanwhile. Whoever called is the cluster's side
+                // of the device, which must not suffer for one connection.
+                connection.fail(e);
+            }
         }
     }
 }

@@ -89,6 +89,12 @@ final class ReplicaHash {
         boolean done = false;
         while (!done) {
             Extents part = part(shard, at);
+            if (!part.done() && part.next().equals(at)) {
+                throw new AdminRefusal(
+                        AdminRefusal.UNAVAILABLE,
+                        "shard " + shard + " cannot be read here",
+                        "see the node's log");
+            }
             part.moved().forEach(extent -> update(digest, extent));
             at = part.next();
             done = part.done();

@@ -332,7 +332,9 @@ public final class Replica {
                 if (handOver.epoch() == data.hard().promised()
                         && leadership == null
                         && data.isVoter()) {
-                    campaign(false, true, nowNanos);
+                    // What the leader gave up is the lease of the epoch that it led. Where a newer
+                    // epoch is known of, somebody may lead it, and that lease is to be waited out.
+                    campaign(false, newestSeen == data.hard().promised(), nowNanos);
                 }
             }
         }

@@ -8,6 +8,7 @@ import io.holdfast.node.replica.Timing;
 import io.holdfast.proto.catalogue.Catalogue;
 import io.holdfast.proto.catalogue.Volume;
 import io.holdfast.proto.peer.ShardId;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -99,10 +100,19 @@ public final class ReplicaKeeper {
      */
     private void addNext() {
         working = false;
+        if (loop.storeFailure() != null) {
+            return; // this node goes on serving its clients from the other nodes' replicas
+        }
         for (Volume volume : catalogue.volumes()) {
             for (Volume.Shard shard : volume.shards()) {
                 if (shard.replicas().contains(self) && !loop.has(volume.shardId(shard.index()))) {
-                    add(volume, shard);
+                    try {
+                        add(volume, shard);
+                    } catch (UncheckedIOException e) {
+                        // A failed disk takes replicas out, not the node with its clients.
+                        LOG.error("shard {}: no replica", volume.shardId(shard.index()), e);
+                        return;
+                    }
                     working = true;
                     loop.thread().execute(this::addNext);
                     return;

@@ -162,6 +162,10 @@ final class ExtentWalk {
     private void takePage(ExtentPage page, Set<PageId> inMemory, List<Found> newer) {
         Cursor end = stop;
         long first = page.firstBlock();
+        if (page.layer < from.layer()
+                || (page.layer == from.layer() && first + ExtentPage.BLOCKS <= from.block())) {
+            return; // earlier parts had it; without this each part would look at all extents again
+        }
         if (end != null
                 && (page.layer > end.layer()
                         || (page.layer == end.layer() && first >= end.block()))) {

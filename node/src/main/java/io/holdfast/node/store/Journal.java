@@ -142,7 +142,8 @@ final class Journal implements AutoCloseable {
                             FileChannel.open(
                                     Segments.file(directory, number), StandardOpenOption.WRITE));
         }
-        // What recovery found may never have been synced, so the first sync covers it, too.
+        // What recovery found in this segment may never have been synced, so the first sync covers
+        // it, too; the segments before it were synced by JournalScan.
         unsynced.add(segment);
         written = end.place();
         writtenForSync = end.place();

@@ -208,6 +208,7 @@ final class JournalScan {
                             ? ""
                             : "; records behind it are lost, too, from " + Place.text(later.first));
         }
+        syncEarlierSegments(Place.segment(place));
         clean(place, later.garbage);
         return new End(place, previousEnd, scannedBytes, later.garbage);
     }
@@ -271,6 +272,19 @@ final class JournalScan {
             return visit(reader, number, offset, claims);
         } catch (MalformedException e) {
             return offset + Journal.ALIGNMENT;
+        }
+    }
+
+    /**
+     * Segments before the last one are never synced again, since nothing more is written to them. A
+     * process that was killed may have left them in the page cache only, and what is synced from
+     * here on says that they are, too.
+     */
+    private void syncEarlierSegments(int last) throws IOException {
+        for (Path file : files.subMap(Place.segment(provenSynced), true, last, false).values()) {
+            try (FileChannel out = FileChannel.open(file, StandardOpenOption.WRITE)) {
+                out.force(false);
+            }
         }
     }
 

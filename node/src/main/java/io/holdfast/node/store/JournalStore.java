@@ -52,6 +52,13 @@ public final class JournalStore implements Store {
      */
     static final int MAX_WAITING_READS = 4096;
 
+    /**
+     * Log entries between two checkpoints. A replica recovers from the places of all of them, so
+     * they must fit {@link LogIndex}, whatever their size; the rest of its room is for what comes
+     * while a checkpoint runs.
+     */
+    private static final long CHECKPOINT_ENTRIES = LogIndex.MAX_PLACES / 4;
+
     private static final int CLOSE_SECONDS = 60;
 
     private final Path journalDirectory;
@@ -77,6 +84,7 @@ public final class JournalStore implements Store {
 
     private long cachedLogBytes;
     private long checkpointAt;
+    private long entriesSinceCheckpoint;
     private boolean failed;
     private boolean closed;
 
@@ -300,6 +308,7 @@ public final class JournalStore implements Store {
         shard.log.add(entry, place);
         cachedLogs.add(shard.log);
         cachedLogBytes += entry.sizeBytes();
+        entriesSinceCheckpoint++;
     }
 
     private void evictLogs() {
@@ -610,7 +619,9 @@ public final class JournalStore implements Store {
         if (failed || checkpointer.isRunning()) {
             return;
         }
-        if (journal.appendedBytes() >= checkpointAt || map.checkpointDue()) {
+        if (journal.appendedBytes() >= checkpointAt
+                || entriesSinceCheckpoint >= CHECKPOINT_ENTRIES
+                || map.checkpointDue()) {
             checkpoint();
         }
     }
@@ -618,6 +629,7 @@ public final class JournalStore implements Store {
     /** Begins a checkpoint now; map and owners agree. */
     void checkpoint() {
         checkpointAt = journal.appendedBytes() + options.checkpointBytes();
+        entriesSinceCheckpoint = 0;
         checkpointer.begin(false);
     }
 
