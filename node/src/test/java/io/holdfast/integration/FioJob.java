@@ -35,6 +35,7 @@ final class FioJob implements AutoCloseable {
                         "--verify=crc32c",
                         "--verify_fatal=1",
                         "--do_verify=1",
+                        "--verify_state_save=0",
                         "--randrepeat=0",
                         "--output-format=json"));
     }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
  * that verifies every block.
  */
 class KillIT {
-    private static final int ROUNDS = Integer.getInteger("holdfast.it.rounds", 20);
+    private static final int ROUNDS = Integer.getInteger("holdfast.it.rounds", 8);
     private static final Duration PAUSE = Duration.ofSeconds(20);
     private static final Duration INTO_THE_WRITES = Duration.ofSeconds(2);
 

@@ -39,6 +39,7 @@ public final class AdminServer implements AutoCloseable {
 
     private static final int BACKLOG = 64;
     private static final int OK = 200;
+    private static final int CREATED = 201;
     private static final String JSON = "application/json";
     private static final String METRICS = "text/plain; version=0.0.4; charset=utf-8";
     private static final String VOLUMES = "/v1/volumes";
@@ -136,7 +137,7 @@ public final class AdminServer implements AutoCloseable {
             case "/v1/local" -> get(method, () -> Answer.json(OK, admin.local()));
             case VOLUMES ->
                     switch (method) {
-                        case "POST" -> Answer.json(OK, admin.create(volume(exchange)));
+                        case "POST" -> Answer.json(CREATED, admin.create(volume(exchange)));
                         default -> get(method, () -> Answer.json(OK, admin.volumes()));
                     };
             default -> routeVolume(method, path);

@@ -7,7 +7,9 @@ import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
 import java.util.ArrayDeque;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -30,13 +32,26 @@ final class ClientDesk {
     /** Clients waiting for a sync; beyond it the answer is BUSY. */
     static final int MAX_SYNC_WAITERS = 8192;
 
-    /** Names a numbered request, to recognise its repetition. */
+    /** Names a numbered write, to recognise its repetition through any connection. */
     private record Key(int session, long request) {}
+
+    /**
+     * Names a request for a session or a claim: the process that asks, and its numbers. A client
+     * that hears nothing for a while repeats it, and must not be granted a second number while the
+     * first waits for its sync: with the second, it would fence itself.
+     */
+    private record Ask(
+            Class<? extends ClientRequest> kind,
+            int origin,
+            long incarnation,
+            int client,
+            long request) {}
 
     /** A numbered request. Its reply goes to where it was last asked from. */
     private static final class Pending {
         final long sequence;
         final @Nullable Key key;
+        final @Nullable Ask ask;
         final long value;
         final boolean needsSync;
         int origin;
@@ -46,12 +61,14 @@ final class ClientDesk {
         Pending(
                 long sequence,
                 @Nullable Key key,
+                @Nullable Ask ask,
                 long value,
                 boolean needsSync,
                 int origin,
                 ClientRequest from) {
             this.sequence = sequence;
             this.key = key;
+            this.ask = ask;
             this.value = value;
             this.needsSync = needsSync;
             askedFrom(origin, from);
@@ -70,7 +87,8 @@ final class ClientDesk {
     private record Parked(long neededNanos, int origin, ClientRequest request) {}
 
     /** Answered when a majority has synced through {@code sequence}. */
-    private record SyncWaiter(long sequence, int origin, int client, long request, long value) {}
+    private record SyncWaiter(
+            long sequence, @Nullable Ask ask, int origin, int client, long request, long value) {}
 
     private final ReplicaData data;
     private final Leadership leadership;
@@ -78,6 +96,10 @@ final class ClientDesk {
 
     private final ArrayDeque<Pending> pending = new ArrayDeque<>();
     private final Map<Key, Pending> pendingByKey = new HashMap<>();
+
+    /** Sessions and claims that are numbered but not answered. */
+    private final Set<Ask> asked = new HashSet<>();
+
     private final ArrayDeque<Parked> parked = new ArrayDeque<>();
     private final ArrayDeque<SyncWaiter> syncWaiters = new ArrayDeque<>();
 
@@ -174,7 +196,7 @@ final class ClientDesk {
                                 write.lowWater(),
                                 write.generation())
                         .sealed(write.nonce(), write.payload());
-        number(origin, write, key, entry, 0, write.fua());
+        number(origin, write, key, null, entry, 0, write.fua());
         lowWaters.merge(write.session(), write.lowWater(), Math::max);
     }
 
@@ -188,7 +210,7 @@ final class ClientDesk {
                         .blocks(zero.layer(), zero.block(), zero.count())
                         .request(zero.session(), zero.request(), zero.lowWater(), zero.generation())
                         .flags(zero.trim() ? Entry.FLAG_TRIM : 0);
-        number(origin, zero, key, entry, 0, zero.fua());
+        number(origin, zero, key, null, entry, 0, zero.fua());
         lowWaters.merge(zero.session(), zero.lowWater(), Math::max);
     }
 
@@ -248,7 +270,20 @@ final class ClientDesk {
                 || leadership.isHandingOver();
     }
 
+    private Ask ask(int origin, ClientRequest request) {
+        return new Ask(
+                request.getClass(),
+                origin,
+                liveness.incarnation(origin),
+                request.client(),
+                request.request());
+    }
+
     private void onOpenSession(int origin, ClientRequest.OpenSession open) {
+        Ask ask = ask(origin, open);
+        if (asked.contains(ask)) {
+            return;
+        }
         int number = open.session() == 0 ? newestSession + 1 : open.session();
         if (data.state().isOpen(number)) {
             answerWhenSynced(origin, open, data.commit(), number, true);
@@ -265,6 +300,7 @@ final class ClientDesk {
                     origin,
                     open,
                     null,
+                    ask,
                     entry(EntryKind.OPEN_SESSION).request(number, 0, 0, 0),
                     number,
                     true);
@@ -283,6 +319,7 @@ final class ClientDesk {
                     origin,
                     close,
                     null,
+                    null,
                     entry(EntryKind.CLOSE_SESSION).request(close.session(), 0, 0, 0),
                     0,
                     false);
@@ -290,6 +327,10 @@ final class ClientDesk {
     }
 
     private void onClaim(int origin, ClientRequest.Claim wish) {
+        Ask ask = ask(origin, wish);
+        if (asked.contains(ask)) {
+            return;
+        }
         if (wish.generation() != 0 && wish.generation() == claim.generation()) {
             answerWhenSynced(origin, wish, data.log.last(), wish.generation(), true);
             return;
@@ -315,6 +356,7 @@ final class ClientDesk {
                     origin,
                     wish,
                     null,
+                    ask,
                     entry(EntryKind.CLAIM)
                             .request(wish.session(), 0, 0, generation)
                             .payload(claim.payload()),
@@ -334,6 +376,7 @@ final class ClientDesk {
                     origin,
                     release,
                     null,
+                    null,
                     entry(EntryKind.RELEASE).request(0, 0, 0, release.generation()),
                     0,
                     false);
@@ -349,16 +392,20 @@ final class ClientDesk {
             int origin,
             ClientRequest request,
             @Nullable Key key,
+            @Nullable Ask ask,
             Entry.Builder entry,
             long value,
             boolean needsSync) {
         Entry numbered = entry.build();
         data.append(numbered);
         long sequence = numbered.sequence();
-        Pending one = new Pending(sequence, key, value, needsSync, origin, request);
+        Pending one = new Pending(sequence, key, ask, value, needsSync, origin, request);
         pending.addLast(one);
         if (key != null) {
             pendingByKey.put(key, one);
+        }
+        if (ask != null) {
+            asked.add(ask);
         }
         if (needsSync) {
             syncWanted = Math.max(syncWanted, sequence);
@@ -375,12 +422,20 @@ final class ClientDesk {
             long value = one.value != 0 ? one.value : one.sequence;
             if (one.needsSync && leadership.majorityDurable() < one.sequence) {
                 syncWaiters.addLast(
-                        new SyncWaiter(one.sequence, one.origin, one.client, one.request, value));
+                        new SyncWaiter(
+                                one.sequence, one.ask, one.origin, one.client, one.request, value));
             } else {
+                settled(one.ask);
                 reply(
                         one.origin,
                         new ClientReply.Done(data.options.shard(), one.client, one.request, value));
             }
+        }
+    }
+
+    private void settled(@Nullable Ask ask) {
+        if (ask != null) {
+            asked.remove(ask);
         }
     }
 
@@ -393,7 +448,8 @@ final class ClientDesk {
         } else {
             syncWanted = Math.max(syncWanted, sequence);
             syncWaiters.addLast(
-                    new SyncWaiter(sequence, origin, request.client(), request.request(), value));
+                    new SyncWaiter(
+                            sequence, null, origin, request.client(), request.request(), value));
         }
     }
 
@@ -402,6 +458,7 @@ final class ClientDesk {
         // Waiters are nearly in order; an out-of-order one waits at most for the one before it.
         while (!syncWaiters.isEmpty() && syncWaiters.getFirst().sequence() <= through) {
             SyncWaiter waiter = syncWaiters.removeFirst();
+            settled(waiter.ask());
             reply(
                     waiter.origin(),
                     new ClientReply.Done(

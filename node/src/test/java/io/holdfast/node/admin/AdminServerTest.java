@@ -112,7 +112,7 @@ class AdminServerTest {
     void createsShowsHashesAndDeletesAVolume() throws Exception {
         HttpResponse<String> created =
                 ask("POST", "/v1/volumes", "{\"name\":\"data\",\"sizeBytes\":1073741824}");
-        assertThat(created.statusCode()).as(created.body()).isEqualTo(200);
+        assertThat(created.statusCode()).as(created.body()).isEqualTo(201);
         VolumeLine line = AdminJson.read(created.body(), VolumeLine.class);
         assertThat(line.name()).isEqualTo("data");
         assertThat(line.shards().getFirst().leader()).isEqualTo("node1");

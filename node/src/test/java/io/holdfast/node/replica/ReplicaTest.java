@@ -146,6 +146,22 @@ class ReplicaTest {
     }
 
     @Test
+    void repeatedClaimIsGrantedOnce() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int session = openSession(exclusive);
+        exclusive.cut(2);
+        exclusive.cut(3);
+        assertThat(exclusive.ask(1, claim(session, 1, "a@node1", false))).isEmpty();
+        assertThat(exclusive.ask(1, claim(session, 1, "a@node1", false))).isEmpty();
+        exclusive.heal(2);
+        int before = exclusive.replies.size();
+        exclusive.run(200);
+        assertThat(exclusive.replies.subList(before, exclusive.replies.size()))
+                .containsExactly(new ClientReply.Done(ReplicaGroup.SHARD, 1, 1, 1));
+    }
+
+    @Test
     void claimEndsWithTheProcessOfItsNode() {
         ReplicaGroup exclusive = new ReplicaGroup(3, true);
         exclusive.run(600);
