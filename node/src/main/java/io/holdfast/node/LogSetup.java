@@ -13,7 +13,7 @@ import org.slf4j.Logger;
  * A node's log: one line per state change, to standard output. {@code HOLDFAST_LOG_LEVEL} sets how
  * much Holdfast itself says; the libraries are quiet unless something is wrong.
  *
- * <p>Code and not a file, because reading a file costs Logback half a second of every start. A file
+ * <p>Code and not a file, because reading a file brings an XML parser into every start. A file
  * named by {@code logback.configurationFile}, or the tests', is taken instead.
  */
 public final class LogSetup extends ContextAwareBase implements Configurator {

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * HTTP clients of the admin interface, which is plain HTTP. Java's client prepares TLS even so:
- * reading the certificate authorities and the ciphers costs 0.3 s of each process, more than all
- * else that the command line does. So these clients have none, and refuse {@code https}.
+ * reading the certificate authorities and the ciphers takes a noticeable part of a short command.
+ * So these clients have none, and refuse {@code https}.
  */
 public final class PlainHttp {
     private PlainHttp() {}
