@@ -33,11 +33,6 @@ public enum Job {
         return title;
     }
 
-    /** Whether bytes per second say more than requests per second. */
-    public boolean isSequential() {
-        return this == SEQUENTIAL_WRITE || this == SEQUENTIAL_READ;
-    }
-
     List<String> options() {
         return List.of(options.strip().split(" "));
     }

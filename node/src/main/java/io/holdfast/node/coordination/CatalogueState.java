@@ -93,7 +93,7 @@ final class CatalogueState {
         if (nextVolume == Integer.MAX_VALUE) {
             return refused("volume numbers are used up");
         }
-        Volume volume = withNumberAndState(asked, nextVolume, Volume.State.CREATING);
+        Volume volume = asked.with(nextVolume, Volume.State.CREATING);
         volumes.put(volume.name(), volume);
         if (CatalogueCodec.encode(catalogue()).length > maxCatalogueBytes) {
             volumes.remove(volume.name());
@@ -110,7 +110,7 @@ final class CatalogueState {
             return refused("no volume " + change.volume());
         }
         if (volume.state() != Volume.State.READY) {
-            replace(withNumberAndState(volume, volume.number(), Volume.State.READY));
+            replace(volume.with(volume.number(), Volume.State.READY));
         }
         return applied();
     }
@@ -166,7 +166,7 @@ final class CatalogueState {
         shards.set(
                 shard.index(),
                 new Volume.Shard(shard.index(), shard.replicas(), change.node(), change.epoch()));
-        replace(withShards(volume, shards));
+        replace(volume.with(shards));
         return applied();
     }
 
@@ -231,10 +231,8 @@ final class CatalogueState {
                             oursLeads ? ours.epoch() : shard.epoch()));
         }
         boolean ready = here.state() == Volume.State.READY || saved.state() == Volume.State.READY;
-        return withShards(
-                withNumberAndState(
-                        saved, saved.number(), ready ? Volume.State.READY : Volume.State.CREATING),
-                shards);
+        return saved.with(saved.number(), ready ? Volume.State.READY : Volume.State.CREATING)
+                .with(shards);
     }
 
     private @Nullable Volume byNumber(int number) {
@@ -375,39 +373,5 @@ final class CatalogueState {
         } catch (IllegalArgumentException e) {
             return false;
         }
-    }
-
-    private static Volume withNumberAndState(Volume v, int number, Volume.State state) {
-        return new Volume(
-                number,
-                v.name(),
-                v.sizeBytes(),
-                v.stripeBytes(),
-                v.durability(),
-                v.attach(),
-                v.reads(),
-                v.timeoutSeconds(),
-                state,
-                v.layer(),
-                v.keyId(),
-                v.wrappedKey(),
-                v.shards());
-    }
-
-    private static Volume withShards(Volume v, List<Volume.Shard> shards) {
-        return new Volume(
-                v.number(),
-                v.name(),
-                v.sizeBytes(),
-                v.stripeBytes(),
-                v.durability(),
-                v.attach(),
-                v.reads(),
-                v.timeoutSeconds(),
-                v.state(),
-                v.layer(),
-                v.keyId(),
-                v.wrappedKey(),
-                shards);
     }
 }

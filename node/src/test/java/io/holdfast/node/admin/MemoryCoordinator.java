@@ -39,12 +39,10 @@ final class MemoryCoordinator implements Coordinator {
                 switch (change) {
                     case Change.CreateVolume create -> create(create.volume());
                     case Change.MarkReady ready ->
-                            replace(ready.volume(), v -> with(v, Volume.State.READY, v.shards()));
+                            replace(ready.volume(), v -> v.with(v.number(), Volume.State.READY));
                     case Change.DeleteVolume delete -> delete(delete.volume());
                     case Change.ClaimLeader claim ->
-                            replace(
-                                    claim.volume(),
-                                    v -> with(v, v.state(), claimed(v.shards(), claim)));
+                            replace(claim.volume(), v -> v.with(claimed(v.shards(), claim)));
                 };
         return CompletableFuture.completedFuture(result);
     }
@@ -93,23 +91,6 @@ final class MemoryCoordinator implements Coordinator {
                                         s.index(), s.replicas(), claim.node(), claim.epoch())
                                 : s)
                 .toList();
-    }
-
-    private static Volume with(Volume v, Volume.State state, List<Volume.Shard> shards) {
-        return new Volume(
-                v.number(),
-                v.name(),
-                v.sizeBytes(),
-                v.stripeBytes(),
-                v.durability(),
-                v.attach(),
-                v.reads(),
-                v.timeoutSeconds(),
-                state,
-                v.layer(),
-                v.keyId(),
-                v.wrappedKey(),
-                shards);
     }
 
     private Change.Result publish(int nextVolume, List<Volume> volumes, int created) {

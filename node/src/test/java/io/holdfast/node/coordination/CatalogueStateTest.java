@@ -224,8 +224,8 @@ class CatalogueStateTest {
 
     @Test
     void mergeRefusesACatalogueThatCannotBe() {
-        Volume one = withNumber(Volumes.volume("a"), 1);
-        Volume two = withNumber(Volumes.volume("b"), 1);
+        Volume one = Volumes.volume("a").with(1, Volume.State.CREATING);
+        Volume two = Volumes.volume("b").with(1, Volume.State.CREATING);
         assertRefused(state.merge(new Catalogue(-1, 1, List.of())), "version -1");
         assertRefused(state.merge(new Catalogue(5, 1, List.of(one))), "volume number 1");
         assertRefused(state.merge(new Catalogue(5, 3, List.of(one, two))), "volume number 1");
@@ -361,23 +361,6 @@ class CatalogueStateTest {
 
     private static Volume withName(Volume v, String name) {
         return Volumes.volume(name, v.sizeBytes(), v.wrappedKey(), v.shards());
-    }
-
-    private static Volume withNumber(Volume v, int number) {
-        return new Volume(
-                number,
-                v.name(),
-                v.sizeBytes(),
-                v.stripeBytes(),
-                v.durability(),
-                v.attach(),
-                v.reads(),
-                v.timeoutSeconds(),
-                v.state(),
-                v.layer(),
-                v.keyId(),
-                v.wrappedKey(),
-                v.shards());
     }
 
     private static void assertRefused(Change.Result result, String reason) {

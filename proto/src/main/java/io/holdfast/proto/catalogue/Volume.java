@@ -43,6 +43,33 @@ public record Volume(
         shards = List.copyOf(shards);
     }
 
+    /** The same volume under a number, in a state. */
+    public Volume with(int newNumber, State newState) {
+        return with(newNumber, newState, shards);
+    }
+
+    /** The same volume with its shards elsewhere, or under other leaders. */
+    public Volume with(List<Shard> newShards) {
+        return with(number, state, newShards);
+    }
+
+    private Volume with(int newNumber, State newState, List<Shard> newShards) {
+        return new Volume(
+                newNumber,
+                name,
+                sizeBytes,
+                stripeBytes,
+                durability,
+                attach,
+                reads,
+                timeoutSeconds,
+                newState,
+                layer,
+                keyId,
+                wrappedKey,
+                newShards);
+    }
+
     /** Identity of one of this volume's shards. */
     public ShardId shardId(int index) {
         return new ShardId(number, index);
