@@ -1,12 +1,13 @@
 package io.holdfast.simulation;
 
-import io.holdfast.proto.peer.Blocks;
+import static io.holdfast.simulation.SimFailure.check;
+
 import io.holdfast.proto.peer.ClientReply.Run;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ShardId;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,25 +15,45 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Everything clients asked and were answered, and what the blocks' contents stand for.
+ * Everything clients asked and were answered, on two levels.
  *
- * <p>A block's contents are named by a number: of written ones it is in the payload and unique in a
- * run; zeroes are {@code -sequence} of the entry that made them, 0 if never written.
+ * <p><b>Requests</b> are what a shard is asked for. There a block is the register; its contents are
+ * named by a number (see {@link SealedBlocks}), zeroes by {@code -sequence} of the entry that made
+ * them, 0 if never written. This level sees which zeroes were read, and what became of a request
+ * whose call failed.
+ *
+ * <p><b>Calls</b> are what the users of volume clients are promised. There a cell (see {@link
+ * Cells}) is the register, since calls cover parts of blocks, and several blocks that need not
+ * change at the same moment. What is read of one block, though, must be from one moment. A request
+ * of a raw client counts as a call, too: its blocks are read by volume clients.
  */
 final class History {
     private record Key(int session, long request) {}
 
     private record Asked(int client, long request) {}
 
+    /** A write, or a reading, of one cell. */
+    private record Access(
+            boolean write,
+            long value,
+            long began,
+            long ended,
+            long effectiveBy,
+            boolean done,
+            Object what) {}
+
+    final SealedBlocks sealed = new SealedBlocks();
+
     private final List<SimOp> operations = new ArrayList<>();
+    private final List<SimCall> calls = new ArrayList<>();
     private final Map<ShardId, Map<Key, SimOp>> bySession = new HashMap<>();
     private final Map<Asked, SimOp> byClient = new HashMap<>();
     private long nextValue = 1000;
 
-    /** A number for a write's first block; the others follow it. */
-    long newValue() {
+    /** A number for a write's first cell; the others follow it. */
+    long newValue(long cells) {
         long value = nextValue;
-        nextValue += Blocks.MAX_PER_ENTRY;
+        nextValue += cells;
         return value;
     }
 
@@ -46,8 +67,16 @@ final class History {
         }
     }
 
+    void add(SimCall call) {
+        calls.add(call);
+    }
+
     List<SimOp> operations() {
         return operations;
+    }
+
+    List<SimCall> calls() {
+        return calls;
     }
 
     /** The request behind an entry. */
@@ -61,46 +90,60 @@ final class History {
         return byClient.get(new Asked(client, request));
     }
 
-    /** Sealed blocks that stand for {@code value} and the numbers after it. */
-    static byte[] payload(long value, int count) {
-        ByteBuffer payload = ByteBuffer.allocate(count * Blocks.SEALED_SIZE);
-        for (int i = 0; i < count; i++) {
-            payload.putLong(i * Blocks.SEALED_SIZE, value + i);
-            payload.putLong((i + 1) * Blocks.SEALED_SIZE - 8, ~(value + i));
-        }
-        return payload.array();
-    }
-
-    /** What the sealed block at {@code offset} stands for. */
-    private static long valueAt(byte[] payload, int offset) {
-        ByteBuffer block = ByteBuffer.wrap(payload);
-        long value = block.getLong(offset);
-        SimFailure.check(
-                block.getLong(offset + Blocks.SEALED_SIZE - 8) == ~value,
-                "contents",
-                "a block is mixed from two: begins with ",
-                value);
-        return value;
-    }
-
     /** What block {@code i} of a run stands for. */
-    static long valueOf(Run run, int i) {
-        return run.isZero() ? -run.sequence() : valueAt(run.payload(), i * Blocks.SEALED_SIZE);
+    long valueOf(Run run, int i) {
+        return run.isZero() ? -run.sequence() : sealed.idOf(run.nonce(), run.payload(), i);
+    }
+
+    /** What the runs that answer a request stand for, block by block. */
+    long[] valuesOf(SimOp op, List<Run> runs) {
+        long[] values = new long[op.count];
+        int at = 0;
+        for (Run run : runs) {
+            check(
+                    run.block() == op.block + at && at + run.count() <= op.count,
+                    "contents",
+                    "run at ",
+                    run.block(),
+                    " in the answer to ",
+                    op);
+            for (int i = 0; i < run.count(); i++) {
+                values[at++] = valueOf(run, i);
+            }
+        }
+        check(at == op.count, "contents", "answer of ", at, " blocks to ", op);
+        return values;
     }
 
     /** What a block holds by an entry. */
-    static long valueOf(Entry entry, long block) {
+    long valueOf(Entry entry, long block) {
         return entry.kind() == EntryKind.ZERO
                 ? -entry.sequence()
-                : valueAt(entry.payload(), (int) (block - entry.block()) * Blocks.SEALED_SIZE);
+                : sealed.idOf(entry.nonce(), entry.payload(), (int) (block - entry.block()));
     }
 
     /**
-     * Checks that one block was a register from {@code from} to {@code until}.
+     * Checks that one block was a register from {@code from} to {@code until}, and so were its
+     * cells.
      *
      * @param initial what it held at {@code from}
      */
     void checkLinearizable(ShardId shard, long block, long initial, long from, long until) {
+        checkRequests(shard, block, initial, from, until);
+        long[] cells = sealed.cells(initial);
+        List<SimCall> touching = calls.stream().filter(call -> call.touches(block)).toList();
+        List<SimOp> raw =
+                operations.stream()
+                        .filter(op -> op.raw && op.shard.equals(shard) && op.covers(block))
+                        .toList();
+        for (int i = 0; i < Cells.PER_BLOCK; i++) {
+            checkCell(shard, block, i, touching, raw, cells[i], from, until);
+        }
+    }
+
+    // ---- requests ----
+
+    private void checkRequests(ShardId shard, long block, long initial, long from, long until) {
         List<RegisterChecker.Operation> register = new ArrayList<>();
         for (SimOp op : operations) {
             if (!op.shard.equals(shard)
@@ -112,15 +155,15 @@ final class History {
             }
             boolean inTime = op.ended <= until;
             boolean done = op.state == SimOp.State.DONE;
+            int index = (int) (block - op.block);
             switch (op.kind) {
                 case READ -> {
                     // One that was under way when history was cut may have seen either part.
                     if (done && inTime) {
-                        long saw = op.seen[(int) (block - op.block)];
-                        register.add(read(saw, op));
+                        register.add(read(op.seen[index], op.invoked, op.ended));
                     }
                 }
-                case WRITE -> register.add(write(op.value + block - op.block, op, done, inTime));
+                case WRITE -> register.add(write(op.values[index], op, done, inTime));
                 case ZERO -> {
                     if (op.sequence > 0) {
                         register.add(write(-op.sequence, op, done, inTime));
@@ -137,8 +180,8 @@ final class History {
         }
     }
 
-    private static RegisterChecker.Operation read(long saw, SimOp op) {
-        return new RegisterChecker.Operation(false, saw, op.invoked, op.ended, true);
+    private static RegisterChecker.Operation read(long saw, long began, long ended) {
+        return new RegisterChecker.Operation(false, saw, began, ended, true);
     }
 
     private static RegisterChecker.Operation write(
@@ -148,12 +191,193 @@ final class History {
     }
 
     private String about(ShardId shard, long block) {
-        StringBuilder text = new StringBuilder("\nhistory of the block:");
+        StringBuilder text = new StringBuilder("\nrequests for the block:");
         for (SimOp op : operations) {
             if (op.shard.equals(shard) && op.kind != SimOp.Kind.FLUSH && op.covers(block)) {
                 text.append("\n  ").append(op);
+                for (long value : op.values) {
+                    text.append(' ').append(Arrays.toString(sealed.cells(value)));
+                }
             }
         }
         return text.toString();
+    }
+
+    // ---- calls ----
+
+    private void checkCell(
+            ShardId shard,
+            long block,
+            int index,
+            List<SimCall> touching,
+            List<SimOp> raw,
+            long initial,
+            long from,
+            long until) {
+        long cell = block * Cells.PER_BLOCK + index;
+        List<Access> accesses = new ArrayList<>();
+        for (SimCall call : touching) {
+            if (call.covers(cell)) {
+                accesses.add(access(call, shard, cell));
+            }
+        }
+        for (SimOp op : raw) {
+            if (op.state != SimOp.State.FAILED) {
+                accesses.add(access(op, block, index));
+            }
+        }
+        Optional<String> wrong = checkCell(accesses, initial, from, until);
+        if (wrong.isPresent()) {
+            StringBuilder text = new StringBuilder();
+            text.append("cell ").append(index).append(" of block ").append(block);
+            text.append(" of ").append(shard).append(": ").append(wrong.get());
+            text.append("\ncalls for the cell:");
+            accesses.forEach(access -> text.append("\n  ").append(access.what));
+            throw new SimFailure("linearizable calls", text + about(shard, block));
+        }
+    }
+
+    private static Access access(SimCall call, ShardId shard, long cell) {
+        int at = (int) (cell - call.first);
+        boolean done = call.state == SimOp.State.DONE;
+        return switch (call.kind) {
+            case WRITE ->
+                    new Access(
+                            true,
+                            call.value + at,
+                            call.invoked,
+                            call.ended,
+                            call.effectiveBy(shard.index()),
+                            done,
+                            call);
+            case ZERO ->
+                    new Access(
+                            true,
+                            0,
+                            call.invoked,
+                            call.ended,
+                            call.effectiveBy(shard.index()),
+                            done,
+                            call);
+            default ->
+                    new Access(
+                            false,
+                            done ? call.seen[at] : 0,
+                            call.invoked,
+                            call.ended,
+                            call.ended,
+                            done,
+                            call);
+        };
+    }
+
+    private Access access(SimOp op, long block, int index) {
+        int at = (int) (block - op.block);
+        boolean done = op.state == SimOp.State.DONE;
+        return switch (op.kind) {
+            case WRITE ->
+                    new Access(
+                            true,
+                            sealed.cells(op.values[at])[index],
+                            op.invoked,
+                            op.ended,
+                            op.ended,
+                            done,
+                            op);
+            case ZERO -> new Access(true, 0, op.invoked, op.ended, op.ended, done, op);
+            default ->
+                    new Access(
+                            false,
+                            done ? sealed.cells(op.seen[at])[index] : 0,
+                            op.invoked,
+                            op.ended,
+                            op.ended,
+                            done,
+                            op);
+        };
+    }
+
+    /**
+     * Zeroes do not say who made them. A reading of zeroes is given to the only call that can have
+     * made them; where there are several it must do that there is one.
+     */
+    private static Optional<String> checkCell(
+            List<Access> accesses, long initial, long from, long until) {
+        List<RegisterChecker.Operation> register = new ArrayList<>();
+        List<RegisterChecker.Operation> zeroes = new ArrayList<>();
+        List<RegisterChecker.Operation> certain = new ArrayList<>();
+        for (Access access : accesses) {
+            if (!access.write || access.began >= until || access.effectiveBy <= from) {
+                continue;
+            }
+            if (access.value != 0 && access.value == initial) {
+                continue; // it took effect before history was cut, and was told so later
+            }
+            // Of one that was under way when history was cut nobody knows on which side it belongs.
+            boolean inTime = access.effectiveBy <= until;
+            RegisterChecker.Operation write =
+                    new RegisterChecker.Operation(
+                            true,
+                            access.value != 0 ? access.value : -1 - zeroes.size(),
+                            access.began,
+                            inTime ? access.effectiveBy : SimOp.NEVER,
+                            access.done && inTime && access.began >= from);
+            register.add(write);
+            if (access.value == 0) {
+                zeroes.add(write);
+            }
+            if (write.certain()) {
+                certain.add(write);
+            }
+        }
+        for (Access access : accesses) {
+            if (access.write || !access.done || access.began < from || access.ended > until) {
+                continue;
+            }
+            if (access.value != 0) {
+                register.add(read(access.value, access.began, access.ended));
+                continue;
+            }
+            long overwrittenBefore = Long.MIN_VALUE;
+            for (RegisterChecker.Operation write : certain) {
+                if (write.ended() < access.began) {
+                    overwrittenBefore = Math.max(overwrittenBefore, write.began());
+                }
+            }
+            List<Long> makers = new ArrayList<>();
+            if (initial == 0 && overwrittenBefore == Long.MIN_VALUE) {
+                makers.add(0L);
+            }
+            for (RegisterChecker.Operation zero : zeroes) {
+                if (zero.began() <= access.ended && zero.ended() >= overwrittenBefore) {
+                    makers.add(zero.value());
+                }
+            }
+            if (makers.isEmpty()) {
+                return Optional.of("reads zeroes that nobody made: " + access.what);
+            }
+            if (makers.size() == 1) {
+                register.add(read(makers.getFirst(), access.began, access.ended));
+            }
+        }
+        return RegisterChecker.check(initial, register);
+    }
+
+    /** A call has read cells: what it saw of each block must be from one moment. */
+    void checkWhole(SimCall call) {
+        int at = 0;
+        while (at < call.count) {
+            long block = (call.first + at) / Cells.PER_BLOCK;
+            int cell = (int) ((call.first + at) % Cells.PER_BLOCK);
+            int count = Math.min(Cells.PER_BLOCK - cell, call.count - at);
+            check(
+                    sealed.existed(block, cell, call.seen, at, count),
+                    "whole blocks",
+                    "block ",
+                    block,
+                    " never was what was read: ",
+                    call);
+            at += count;
+        }
     }
 }

@@ -120,7 +120,8 @@ final class LogModel {
             blocks.put(new Place(entry.layer(), entry.block() + i), entry);
         }
         check(
-                entry.kind() == EntryKind.ZERO || History.valueOf(entry, entry.block()) == op.value,
+                entry.kind() == EntryKind.ZERO
+                        || history.valueOf(entry, entry.block()) == op.values[0],
                 "contents",
                 entry,
                 " does not hold what was written: ",
@@ -136,7 +137,7 @@ final class LogModel {
     Map<Place, Long> contents() {
         TreeMap<Place, Long> contents = new TreeMap<>();
         blocks.forEach(
-                (place, entry) -> contents.put(place, History.valueOf(entry, place.block())));
+                (place, entry) -> contents.put(place, history.valueOf(entry, place.block())));
         return contents;
     }
 }

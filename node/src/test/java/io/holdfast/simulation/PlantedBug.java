@@ -1,8 +1,8 @@
 package io.holdfast.simulation;
 
 /**
- * Bugs that the simulator puts into its own driver and disk, or between them and the core, to prove
- * that its checkers would find them. Production code has no switch for any of them.
+ * Bugs that the simulator puts into its own driver and disk, or between them and the core, or
+ * between a volume client and the network, to prove that its checkers would find them. Production code has no switch for any of them.
  */
 enum PlantedBug {
     NONE,
@@ -31,5 +31,11 @@ enum PlantedBug {
     /** Conditional writes always happen. */
     CONDITION_UNCHECKED,
     /** The first entry after a power loss does not say so. */
-    POWER_LOSS_DROPPED
+    POWER_LOSS_DROPPED,
+    /** A volume client repeats a write under a new number. */
+    REPEATED_AS_ANOTHER,
+    /** A merged write does not say which contents of its block it was merged with. */
+    MERGED_UNCONDITIONALLY,
+    /** A volume client goes on under the claim of the one before it. */
+    GENERATION_NOT_RAISED
 }

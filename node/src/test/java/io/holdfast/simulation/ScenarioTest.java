@@ -115,7 +115,7 @@ final class ScenarioTest {
         for (int node : cluster.nodeNumbers()) {
             SimClient reader = cluster.addClient();
             reader.attach(node);
-            assertThat(read(reader, 3)).isEqualTo(op.value);
+            assertThat(read(reader, 3)).isEqualTo(op.values[0]);
         }
         healAndCheck();
     }
@@ -131,7 +131,7 @@ final class ScenarioTest {
         cluster.network.release();
         ends(op);
         assertThat(op.state).isEqualTo(SimOp.State.DONE);
-        assertThat(read(client, 1)).isEqualTo(op.value);
+        assertThat(read(client, 1)).isEqualTo(op.values[0]);
         healAndCheck();
     }
 
@@ -149,7 +149,7 @@ final class ScenarioTest {
         SimOp newer = write(2);
         cluster.network.release();
         cluster.run(SECONDS);
-        assertThat(read(client, 2)).isEqualTo(newer.value);
+        assertThat(read(client, 2)).isEqualTo(newer.values[0]);
         assertThat(stalled.sequence).isZero();
         healAndCheck();
     }
@@ -183,7 +183,7 @@ final class ScenarioTest {
         SimOp stale = reader.read(SHARD, 5, 1, runs -> {});
         ends(stale);
         assertThat(stale.state).isEqualTo(SimOp.State.FAILED);
-        assertThat(newer.value).isNotEqualTo(old.value);
+        assertThat(newer.values[0]).isNotEqualTo(old.values[0]);
         healAndCheck();
     }
 
@@ -254,7 +254,7 @@ final class ScenarioTest {
         SimClient reader = cluster.addClient();
         reader.timeout(20 * SECONDS);
         reader.attach(reader.agent());
-        assertThat(read(reader, 7)).isEqualTo(op.value);
+        assertThat(read(reader, 7)).isEqualTo(op.values[0]);
         healAndCheck();
     }
 

@@ -531,6 +531,20 @@ final class ShardOracle {
         }
     }
 
+    /** A volume client's user is told that everything through {@code barrier} is flushed. */
+    void flushed(SimCall call, long barrier) {
+        boolean cut = !losses.isEmpty() && losses.getLast().time > call.invoked;
+        check(
+                cut || barrier <= flushed,
+                "flush",
+                call,
+                " ends, ",
+                barrier,
+                " was acknowledged before it, through ",
+                flushed,
+                " is flushed");
+    }
+
     /** Everything acknowledged so far lies at or below this sequence. */
     long acknowledged() {
         return acknowledged;
@@ -554,7 +568,7 @@ final class ShardOracle {
         Map<Place, Long> found = new TreeMap<>();
         store.map()
                 .forEach((place, cell) ->
-                        found.put(place, History.valueOf(cell.entry(), place.block())));
+                        found.put(place, cluster.history.valueOf(cell.entry(), place.block())));
         check(
                 expected.equals(found),
                 "replicas equal",
@@ -577,6 +591,9 @@ final class ShardOracle {
             }
         }
         for (long block = 0; block < blocks; block++) {
+            if (!cluster.shardOf(block).equals(shard)) {
+                continue;
+            }
             long from = Long.MIN_VALUE;
             long initial = 0;
             for (Loss loss : losses) {

@@ -3,8 +3,11 @@ package io.holdfast.simulation;
 import static io.holdfast.simulation.SimFailure.check;
 
 import io.holdfast.node.port.PeerLinks;
+import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Role;
 import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.proto.catalogue.Volume;
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ShardId;
@@ -31,10 +34,14 @@ final class SimCluster {
     private final TreeMap<ShardId, ShardOracle> oracles = new TreeMap<>();
     private final TreeMap<Integer, SimNode> nodes = new TreeMap<>();
     private final List<SimClient> clients = new ArrayList<>();
-    private final TreeMap<Integer, SimClient> clientsByNumber = new TreeMap<>();
+    private final List<SimUser> users = new ArrayList<>();
+    private final List<SimDevice> devices = new ArrayList<>();
+    private final TreeMap<Integer, Replies> clientsByNumber = new TreeMap<>();
     private final TreeMap<Integer, Integer> sessions = new TreeMap<>();
     private final SimCoordinator coordinator;
     private final SimFaults faults;
+    private long newestGeneration;
+    private String newestHolder = "";
 
     /** A cluster whose nodes are not started yet. */
     SimCluster(SimOptions options, SimRandom root) {
@@ -62,17 +69,28 @@ final class SimCluster {
         }
         faults = new SimFaults(this, root.child("faults"));
         coordinator = new SimCoordinator(this, root.child("coordinator"));
-        for (int i = 0; i < options.clients(); i++) {
+        for (int i = 0; i < options.users(); i++) {
+            addUser();
+        }
+        for (int i = 0; i < options.rawClients(); i++) {
             addClient();
         }
     }
 
-    /** One more user. */
+    /** One more user of the bare protocol. */
     SimClient addClient() {
-        int index = clients.size();
+        int index = clients.size() + users.size();
         SimClient client = new SimClient(this, index, root.child("client " + index));
         clients.add(client);
         return client;
+    }
+
+    /** One more user of volume clients. */
+    SimUser addUser() {
+        int index = clients.size() + users.size();
+        SimUser user = new SimUser(this, index, root.child("user " + index));
+        users.add(user);
+        return user;
     }
 
     /** Starts every node. */
@@ -118,8 +136,64 @@ final class SimCluster {
         return clients;
     }
 
+    List<SimUser> users() {
+        return users;
+    }
+
     SimCoordinator coordinator() {
         return coordinator;
+    }
+
+    // ---- the volume ----
+
+    /** The volume as the catalogue has it, which may be old news. */
+    Volume volume(int timeoutSeconds) {
+        List<Volume.Shard> homes = new ArrayList<>();
+        for (ShardId shard : shards) {
+            homes.add(
+                    new Volume.Shard(
+                            shard.index(), nodeNumbers(), coordinator.leader(shard), 0));
+        }
+        return new Volume(
+                SealedBlocks.VOLUME,
+                "sim",
+                (long) options.blocks() * Blocks.SIZE,
+                (long) options.stripeBlocks() * Blocks.SIZE,
+                options.syncWrites() ? Volume.Durability.SYNC : Volume.Durability.FLUSH,
+                options.exclusive() ? Volume.Attach.EXCLUSIVE : Volume.Attach.SHARED,
+                options.quorumReads() ? Volume.Reads.QUORUM : Volume.Reads.LEASE,
+                timeoutSeconds,
+                Volume.State.READY,
+                SealedBlocks.LAYER,
+                SealedBlocks.key().id(),
+                "",
+                homes);
+    }
+
+    /** Where a block is. */
+    ShardId shardOf(long block) {
+        return shards.get((int) (block / options.stripeBlocks() % shards.size()));
+    }
+
+    /** Blocks from one on that are in its shard together with it, at most so many. */
+    int blocksFrom(long block, int most) {
+        int count = 1;
+        while (count < most
+                && block + count < options.blocks()
+                && shardOf(block + count).equals(shardOf(block))) {
+            count++;
+        }
+        return count;
+    }
+
+    /** Whether a call covers blocks of a shard. */
+    boolean touches(SimCall call, ShardId shard) {
+        for (long block = 0; block < options.blocks(); block++) {
+            if (call.touches(block) && shardOf(block).equals(shard)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     SimFaults faults() {
@@ -129,6 +203,7 @@ final class SimCluster {
     /** Nodes and agents. */
     List<Integer> endpoints() {
         List<Integer> endpoints = new ArrayList<>(nodes.keySet());
+        users.forEach(user -> endpoints.add(user.agent()));
         clients.forEach(client -> endpoints.add(client.agent()));
         return endpoints;
     }
@@ -139,21 +214,27 @@ final class SimCluster {
         if (to < PeerLinks.FIRST_AGENT) {
             node(to).receive(from, message);
         } else if (message instanceof ClientReply reply) {
-            reply(to, reply);
+            reply(from, to, reply);
         }
     }
 
     /** A reply has reached the process in which its client lives. */
-    void reply(int endpoint, ClientReply reply) {
-        SimClient client = clientsByNumber.get(reply.client());
+    void reply(int from, int endpoint, ClientReply reply) {
+        Replies client = clientsByNumber.get(reply.client());
         if (client != null && client.endpoint() == endpoint) {
             trace.add("client " + reply.client(), Describe.message(reply));
-            client.reply(reply);
+            client.reply(from, reply);
         }
     }
 
+    /** A replica has told of its role: to the coordinator, and to the volume clients beside it. */
+    void announced(ShardId shard, int node, Effect.Announce announce) {
+        coordinator.announced(shard, node, announce);
+        List.copyOf(devices).forEach(device -> device.announced(shard, node, announce));
+    }
+
     /** A number for a client's next attachment. */
-    int nextClientNumber(SimClient client) {
+    int nextClientNumber(Replies client) {
         int number = clientsByNumber.size() + 1;
         clientsByNumber.put(number, client);
         return number;
@@ -173,9 +254,41 @@ final class SimCluster {
                 client);
     }
 
+    /** A volume client begins. */
+    void attached(SimDevice device) {
+        devices.add(device);
+    }
+
+    /** A volume client is no more. */
+    void detached(SimDevice device) {
+        devices.remove(device);
+    }
+
+    /** A volume client has learned of its claim. */
+    void claimed(ShardId shard, SimDevice holder, long generation) {
+        if (generation >= newestGeneration) {
+            newestGeneration = generation;
+            newestHolder = holder.identity();
+        }
+        for (SimUser user : users) {
+            user.claimed(shard, holder, generation);
+        }
+    }
+
+    /** The newest generation that a volume client was granted. */
+    long newestGeneration() {
+        return newestGeneration;
+    }
+
+    /** Whose it is. */
+    String newestHolder() {
+        return newestHolder;
+    }
+
     /** A node's process is gone, and the clients in it. */
     void nodeDied(int node) {
         clients.forEach(client -> client.hostDied(node));
+        List.copyOf(devices).forEach(device -> device.hostDied(node));
     }
 
     /** So many disks forgot something at once that acknowledged writes may be lost. */

@@ -28,6 +28,7 @@ final class SimNode {
     private boolean lostPower;
     private boolean tickWaits;
     private int incarnation;
+    private int pauses;
 
     SimNode(SimCluster cluster, int number, SimRandom random, SimClock clock) {
         this.cluster = cluster;
@@ -59,6 +60,11 @@ final class SimNode {
 
     boolean isPaused() {
         return paused;
+    }
+
+    /** How often it was paused. */
+    int pauses() {
+        return pauses;
     }
 
     /** Rises with every start. */
@@ -177,6 +183,7 @@ final class SimNode {
         if (up && !paused) {
             cluster.trace.add(name(), withClock ? "is frozen" : "is paused");
             paused = true;
+            pauses++;
             if (withClock || cluster.options.bug() == PlantedBug.LEASE_OUTLIVES_PAUSE) {
                 clock.freeze();
             }
@@ -239,7 +246,7 @@ final class SimNode {
                                 replica(message.shard()).step(new Event.FromPeer(from, replica));
                         case ClientRequest request ->
                                 replica(message.shard()).step(new Event.FromClient(from, request));
-                        case ClientReply reply -> cluster.reply(number, reply);
+                        case ClientReply reply -> cluster.reply(from, number, reply);
                     }
                 });
     }

@@ -1,8 +1,9 @@
 package io.holdfast.simulation;
 
 import io.holdfast.proto.peer.ShardId;
+import java.util.Arrays;
 
-/** One request of a client's user, from its start to its end: a line of the history. */
+/** One request of a client to a shard, from its start to its end: a line of the history. */
 final class SimOp {
     /** What was asked. */
     enum Kind {
@@ -32,13 +33,17 @@ final class SimOp {
     final long block;
     final int count;
 
-    /** Of a WRITE: block i holds {@code value + i}; unique. Else 0. */
-    final long value;
+    /** Of a WRITE: what stands for each block, see {@link SealedBlocks}. */
+    final long[] values;
 
     /** Of a conditional WRITE, else {@code ClientRequest.UNCONDITIONAL}. */
     final long expected;
 
     final boolean fua;
+
+    /** Asked for by a user of the protocol itself, not by a volume client that serves a call. */
+    final boolean raw;
+
     final int client;
     final long request;
     final int session;
@@ -68,9 +73,10 @@ final class SimOp {
             ShardId shard,
             long block,
             int count,
-            long value,
+            long[] values,
             long expected,
             boolean fua,
+            boolean raw,
             int client,
             long request,
             int session,
@@ -83,9 +89,10 @@ final class SimOp {
         this.shard = shard;
         this.block = block;
         this.count = count;
-        this.value = value;
+        this.values = values;
         this.expected = expected;
         this.fua = fua;
+        this.raw = raw;
         this.client = client;
         this.request = request;
         this.session = session;
@@ -139,8 +146,8 @@ final class SimOp {
         if (sequence > 0) {
             text.append(" sequence ").append(sequence);
         }
-        if (value != 0) {
-            text.append(" value ").append(value);
+        if (values.length > 0) {
+            text.append(" values ").append(Arrays.toString(values));
         }
         for (long one : seen) {
             text.append(" saw ").append(one);

@@ -7,9 +7,13 @@ import java.util.List;
  * Everything that is fixed for one run, drawn from its seed.
  *
  * @param nodes each holds a replica of every shard
- * @param blocks per shard; few, so that requests meet
- * @param clients users that write and read
- * @param depth requests a client has under way at most
+ * @param blocks of the volume; few, so that requests meet
+ * @param stripeBlocks that stay together in one shard
+ * @param users that write and read through volume clients
+ * @param rawClients users of the bare protocol
+ * @param depth calls or requests that a user has under way at most
+ * @param timeoutSeconds of the volume: when a call fails
+ * @param connectionsNoticed volume clients are told when a node can be reached and when not
  * @param checkpointChance per turn of a node
  * @param installBlocks blocks in one part of a catch-up by extents
  * @param midStepFault probability of a crash or pause before any one effect
@@ -19,8 +23,12 @@ record SimOptions(
         int nodes,
         int shards,
         int blocks,
-        int clients,
+        int stripeBlocks,
+        int users,
+        int rawClients,
         int depth,
+        int timeoutSeconds,
+        boolean connectionsNoticed,
         boolean syncWrites,
         boolean quorumReads,
         boolean exclusive,
@@ -73,8 +81,12 @@ record SimOptions(
                     3,
                     1,
                     16,
+                    4,
+                    0,
                     1,
                     1,
+                    5,
+                    true,
                     false,
                     false,
                     true,
@@ -99,6 +111,8 @@ record SimOptions(
         boolean lossy = random.chance(0.6);
         boolean stalls = random.chance(0.5);
         boolean majorityPowerLoss = random.chance(0.2);
+        int clients = random.between(1, 4);
+        int raw = random.chance(0.6) ? 0 : random.between(1, clients);
         long delayMax = random.chance(0.2) ? 40 * MILLIS : random.between(1, 8) * MILLIS / 4;
         SimNetwork.Conditions network =
                 new SimNetwork.Conditions(
@@ -132,7 +146,11 @@ record SimOptions(
                 random.chance(0.75) ? 1 : 2,
                 random.between(2, 24),
                 random.between(1, 4),
+                clients - raw,
+                raw,
                 random.between(1, 8),
+                random.between(1, 6),
+                random.chance(0.7),
                 random.chance(0.25),
                 quorumReads,
                 random.chance(0.6),
@@ -158,8 +176,12 @@ record SimOptions(
                 nodes,
                 shards,
                 blocks,
-                clients,
+                stripeBlocks,
+                users,
+                rawClients,
                 depth,
+                timeoutSeconds,
+                connectionsNoticed,
                 syncWrites,
                 quorumReads,
                 exclusive,

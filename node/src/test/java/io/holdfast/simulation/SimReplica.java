@@ -203,7 +203,7 @@ final class SimReplica {
             case Effect.Announce announce -> {
                 cluster.trace.add(node.name(), announce.toString());
                 oracle.announced(node.number, announce, store);
-                cluster.coordinator().announced(shard, node.number, announce);
+                cluster.announced(shard, node.number, announce);
             }
         }
     }

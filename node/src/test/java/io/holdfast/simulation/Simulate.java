@@ -97,10 +97,8 @@ final class Simulate {
             events += result.events();
             operations += result.operations();
             counters.addAll(result.counters());
-            if (result.failure() instanceof SimFailure failure) {
-                failures.add(failure.checker(), 1);
-            } else if (result.failed()) {
-                failures.add("core", 1);
+            if (result.failed()) {
+                failures.add(result.checker(), 1);
             }
         }
 

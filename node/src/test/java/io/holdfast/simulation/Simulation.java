@@ -14,7 +14,8 @@ import org.jspecify.annotations.Nullable;
  */
 final class Simulation {
     private static final long ANSWER_NANOS = 40 * SimOptions.SECONDS;
-    private static final long PATIENCE_NANOS = 300 * SimOptions.SECONDS;
+    private static final long PATIENCE_SECONDS = 300;
+    private static final long PATIENCE_NANOS = PATIENCE_SECONDS * SimOptions.SECONDS;
 
     /**
      * How a run went.
@@ -40,13 +41,30 @@ final class Simulation {
         /** What somebody needs who is to find out why. */
         String report() {
             StringBuilder text = new StringBuilder();
-            text.append("seed ").append(seed).append(": ").append(failure).append('\n');
-            text.append("last events:\n");
+            text.append("seed ").append(seed).append(" fails\n");
+            text.append("commit: ").append(Commit.name()).append('\n');
+            text.append("checker: ").append(checker()).append('\n');
+            text.append("options: ").append(options).append('\n');
+            text.append("reached: ").append(counters.all()).append('\n');
+            text.append("last ").append(lastEvents.size()).append(" events:\n");
             lastEvents.forEach(event -> text.append("  ").append(event).append('\n'));
-            text.append(options).append('\n');
-            text.append(counters.all()).append('\n');
+            text.append("broken: ").append(failure).append('\n');
+            if (failure != null && !(failure instanceof SimFailure)) {
+                for (StackTraceElement frame : failure.getStackTrace()) {
+                    text.append("    at ").append(frame).append('\n');
+                }
+            }
             text.append("again: ").append(command()).append('\n');
             return text.toString();
+        }
+
+        /** Name of the checker that failed; an invariant of production code goes by its type. */
+        String checker() {
+            return switch (failure) {
+                case null -> "none";
+                case SimFailure broken -> broken.checker();
+                case Throwable other -> other.getClass().getSimpleName();
+            };
         }
 
         private String command() {
@@ -89,22 +107,70 @@ final class Simulation {
 
     private void run() {
         cluster.start();
+        cluster.users().forEach(SimUser::start);
         cluster.clients().forEach(SimClient::start);
         cluster.faults().start();
         cluster.run(cluster.options.dutyNanos());
         List<SimNode> keptDown = heal();
         cluster.clients().forEach(client -> client.timeout(PATIENCE_NANOS));
         cluster.run(random.between(1, 4) * SimOptions.SECONDS);
+        cluster.users().forEach(SimUser::stop);
         cluster.clients().forEach(SimClient::stop);
         if (!comesTrue("all is answered with a healthy majority", this::allAnswered)) {
             return;
         }
+        cluster.users().forEach(SimUser::closeAll);
+        if (!comesTrue(
+                        "all volume clients close",
+                        () -> cluster.users().stream().allMatch(SimUser::isDetached))
+                || !allMakeProgress()) {
+            return;
+        }
         keptDown.forEach(cluster::start);
-        SimClient reader = readEverything();
-        if (comesTrue("everything can be read", () -> reader.underWay() == 0)
-                && comesTrue("replicas become equal", cluster::allEqual)) {
+        if (readEverything() && comesTrue("replicas become equal", cluster::allEqual)) {
             cluster.checkEnd();
         }
+    }
+
+    /** Everybody attaches once more and writes; others may have to go first. */
+    private boolean allMakeProgress() {
+        List<SimUser> users = new ArrayList<>(cluster.users());
+        List<SimClient> clients = new ArrayList<>(cluster.clients());
+        int rounds = users.size() + clients.size() + 1;
+        for (int round = 0; round < rounds && !users.isEmpty(); round++) {
+            for (SimClient client : List.copyOf(clients)) {
+                client.attach(client.agent());
+                if (!comesTrue(
+                        "a client attaches",
+                        () ->
+                                client.standing() == SimClient.Standing.ATTACHED
+                                        || client.standing() == SimClient.Standing.READ_ONLY)) {
+                    return false;
+                }
+                if (client.standing() == SimClient.Standing.ATTACHED) {
+                    clients.remove(client);
+                    client.release();
+                }
+            }
+            for (SimUser user : List.copyOf(users)) {
+                SimDevice device = user.attach(user.agent(), (int) PATIENCE_SECONDS);
+                SimCall call = device.write(0, Cells.PER_BLOCK - 1, true, done -> {});
+                if (!comesTrue("a user writes", () -> call.state != SimOp.State.PENDING)) {
+                    return false;
+                }
+                if (call.state == SimOp.State.DONE) {
+                    users.remove(user);
+                }
+                device.close();
+                if (!comesTrue("a volume client closes", device::isGone)) {
+                    return false;
+                }
+            }
+        }
+        if (!users.isEmpty()) {
+            throw new SimFailure("progress", "no write is possible of " + users);
+        }
+        return true;
     }
 
     /** Waits; false: it cannot come true, by a known limitation of the protocol. */
@@ -159,11 +225,17 @@ final class Simulation {
     }
 
     private boolean allAnswered() {
-        return cluster.clients().stream().allMatch(client -> client.underWay() == 0);
+        return cluster.users().stream().allMatch(user -> user.underWay() == 0)
+                && cluster.clients().stream().allMatch(client -> client.underWay() == 0);
     }
 
     private String waiting() {
         StringBuilder text = new StringBuilder();
+        for (SimCall call : cluster.history.calls()) {
+            if (call.state == SimOp.State.PENDING) {
+                text.append(call).append("; ");
+            }
+        }
         for (SimOp op : cluster.history.operations()) {
             if (op.state == SimOp.State.PENDING) {
                 text.append(op).append("; ");
@@ -185,15 +257,16 @@ final class Simulation {
     }
 
     /** Reads every block once more, so that the history ends with what is there now. */
-    private SimClient readEverything() {
-        SimClient reader = cluster.addClient();
-        reader.timeout(PATIENCE_NANOS);
-        reader.attach(reader.agent());
-        for (ShardId shard : cluster.shards()) {
-            for (int block = 0; block < cluster.options.blocks(); block++) {
-                reader.read(shard, block, 1, runs -> {});
-            }
+    private boolean readEverything() {
+        SimUser user = cluster.addUser();
+        SimDevice device = user.attach(user.agent(), (int) PATIENCE_SECONDS);
+        int cells = cluster.options.blocks() * Cells.PER_BLOCK;
+        SimCall call = device.read(0, cells, done -> {});
+        if (!comesTrue("everything can be read", () -> call.state != SimOp.State.PENDING)) {
+            return false;
         }
-        return reader;
+        SimFailure.check(call.state == SimOp.State.DONE, "progress", "not answered: ", call);
+        device.close();
+        return comesTrue("a volume client closes", device::isGone);
     }
 }
