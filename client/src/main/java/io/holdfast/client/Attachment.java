@@ -20,6 +20,12 @@ import org.jspecify.annotations.Nullable;
  * shard turns out not to know is given up as a whole, and a new number is asked for: a number is
  * never opened twice at the same shard after it was closed there, and nonces come from one source
  * per number.
+ *
+ * <p>An attachment has one generation for its whole life. When a shard fences a request made under
+ * it, shard 0 is asked whether the claim still stands (the shard may have forgotten the session
+ * only). If a newer one has been granted, the attachment is over: its user may be writing elsewhere
+ * since, and whatever is under way or waits here, or still comes in over an old connection, would
+ * undo that (promise P4). Claiming once more is left to a new attachment.
  */
 final class Attachment {
     /** After HELD, writes are refused for this long before the leader is asked again. */
@@ -54,6 +60,9 @@ final class Attachment {
     private boolean wasOpened;
     private boolean wasHeld;
 
+    /** A request under the claim was fenced, and shard 0 has not yet said why. */
+    private boolean doubted;
+
     Attachment(VolumeClient client, Volume volume) {
         this.client = client;
         exclusive = volume.attach() == Volume.Attach.EXCLUSIVE;
@@ -71,8 +80,14 @@ final class Attachment {
         return session;
     }
 
+    /** Of the claim, 0: never granted. */
     long generation() {
         return generation;
+    }
+
+    /** Whether the volume is claimed, as far as is known here. */
+    boolean isClaimed() {
+        return claimAt[0] == Told.YES;
     }
 
     /**
@@ -161,10 +176,10 @@ final class Attachment {
         if (!exclusive || !request.needsClaim()) {
             return Readiness.READY;
         }
-        if (generation == 0) {
-            if (claimAt[0] == Told.ASKED) {
-                return Readiness.WAIT;
-            }
+        if (claimAt[0] == Told.ASKED) {
+            return Readiness.WAIT;
+        }
+        if (claimAt[0] == Told.NO) {
             if (wasHeld && client.now() - heldUntilNanos < 0) {
                 return Readiness.HELD;
             }
@@ -180,8 +195,10 @@ final class Attachment {
         return Readiness.READY;
     }
 
+    /** Asks for the claim, or whether the one that this attachment had still stands. */
     private void claim() {
         int in = session;
+        long had = generation;
         claimAt[0] = Told.ASKED;
         ShardChannel first = client.channel(0);
         control(
@@ -193,9 +210,9 @@ final class Attachment {
                                 number,
                                 in,
                                 client.identity().name(),
-                                0,
+                                had,
                                 false),
-                value -> value >= 1,
+                value -> had == 0 ? value >= 1 : value == had,
                 reply -> {
                     if (in != session) {
                         return;
@@ -203,20 +220,39 @@ final class Attachment {
                     claimAt[0] = Told.NO;
                     wasHeld = false;
                     if (reply instanceof ClientReply.Done done) {
-                        generation = done.value();
-                        claimAt[0] = Told.YES;
-                        client.events().claimGranted(client.volumeNumber(), generation);
+                        onClaimStands(done.value());
                     } else if (reply instanceof Refused refused
                             && refused.why() == ClientReply.Refusal.HELD) {
                         wasHeld = true;
                         heldUntilNanos = client.now() + HELD_NANOS;
                     } else if (isFenced(reply)) {
-                        forgetSession();
+                        onClaimFenced(had);
                     } else {
                         client.failWaiting(outcome(reply));
                     }
                     client.pumpAll();
                 });
+    }
+
+    private void onClaimStands(long granted) {
+        if (generation == 0) {
+            generation = granted;
+            client.events().claimGranted(client.volumeNumber(), generation);
+        } else if (doubted) {
+            // What fenced a request was not a newer claim, so its shard has forgotten the session.
+            doubted = false;
+            forgetSession();
+            return;
+        }
+        claimAt[0] = Told.YES;
+    }
+
+    private void onClaimFenced(long had) {
+        if (had == 0) {
+            forgetSession();
+        } else {
+            client.onSuperseded(had);
+        }
     }
 
     private void tellClaim(ShardChannel channel) {
@@ -242,10 +278,7 @@ final class Attachment {
                         claimAt[channel.index] = Told.YES;
                         channel.pump();
                     } else if (isFenced(reply)) {
-                        // Either a newer claim came first or the session is gone there; a new
-                        // session serves for both.
-                        forgetSession();
-                        client.pumpAll();
+                        onClaimFenced(told);
                     } else {
                         claimAt[channel.index] = Told.NO;
                         channel.failWaiting(outcome(reply));
@@ -253,30 +286,24 @@ final class Attachment {
                 });
     }
 
-    /** A request was fenced: its claim is over, or its session is. */
+    /** A request was fenced: its claim is over, or its session is; shard 0 knows of the claim. */
     void onFenced(Request request) {
         if (request.session != session) {
             return;
         }
-        if (exclusive && request.needsClaim()) {
-            if (request.generation == generation) {
-                forgetClaim();
-            }
-        } else {
+        if (!exclusive || !request.needsClaim()) {
             forgetSession();
+        } else if (claimAt[0] == Told.YES) {
+            doubted = true;
+            Arrays.fill(claimAt, Told.NO);
         }
-    }
-
-    private void forgetClaim() {
-        generation = 0;
-        Arrays.fill(claimAt, Told.NO);
     }
 
     private void forgetSession() {
         session = 0;
         nonces = null;
         Arrays.fill(sessionAt, Told.NO);
-        forgetClaim();
+        Arrays.fill(claimAt, Told.NO);
     }
 
     /** Whether an answer is outstanding that would grant a session or a claim. */
@@ -310,17 +337,16 @@ final class Attachment {
                     }
                     closed.arrived();
                 });
-        for (int i = 0; i < claimAt.length; i++) {
-            if (claimed != 0 && claimAt[i] != Told.NO) {
-                ShardChannel channel = client.channel(i);
-                released.expect();
-                control(
-                        channel,
-                        number ->
-                                new ClientRequest.Release(
-                                        channel.id, client.number(), number, in, claimed),
-                        reply -> released.arrived());
-            }
+        for (int i = 0; claimed != 0 && i < claimAt.length; i++) {
+            // A shard may know the claim though it was not told in this session.
+            ShardChannel channel = client.channel(i);
+            released.expect();
+            control(
+                    channel,
+                    number ->
+                            new ClientRequest.Release(
+                                    channel.id, client.number(), number, in, claimed),
+                    reply -> released.arrived());
         }
         released.arrived();
     }

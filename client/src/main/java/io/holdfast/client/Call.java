@@ -146,8 +146,8 @@ final class Call {
             if (kind == Kind.READ && worst == Outcome.OK) {
                 buffer.writerIndex(base + (int) (end - offset));
             }
-            client.callEnded();
             done.done(worst);
+            client.callEnded();
         }
     }
 

@@ -22,13 +22,12 @@ import java.util.function.Consumer;
  * it has at once, because older requests time out earlier; not always: a merged write starts late
  * in its call's time and may time out before requests with smaller numbers.
  *
- * <p><b>Fenced</b> requests. A leader looks into the session's history before it looks at the
- * claim. So when it fences a request because of the claim, in a session that it still knows, the
- * request did not run and never will; it may start again under a new claim, as a new request. When
- * the session itself is unknown, its history is too: a request that was sent once is certain not to
- * have run, and starts again in a new session; one that was sent more than once may have run by its
- * first copy, and fails in doubt. Which of the two it is shows when the claim is renewed in the
- * same session; until then the request waits in {@link #fenced}.
+ * <p><b>Fenced</b> requests. A request under a claim that was taken over never starts again: the
+ * whole attachment is over then (see {@link Attachment}). What starts again is a request whose
+ * session was forgotten. With the session its history is gone: a request that was sent once is
+ * certain not to have run, and starts again in a new session; one that was sent more than once may
+ * have run by its first copy, and fails in doubt. Until it is known which of the two it is, the
+ * request waits in {@link #fenced}.
  */
 final class ShardChannel {
     private static final long MS = 1_000_000;

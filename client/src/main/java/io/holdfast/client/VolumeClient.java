@@ -27,7 +27,9 @@ import org.slf4j.LoggerFactory;
  * simulator as it does in a node.
  *
  * <p>After a power loss of a majority every call fails, {@link #flush} included, until the volume
- * is opened again by a new client (promise P5).
+ * is opened again by a new client (promise P5). So it is when the claim of an exclusive volume was
+ * taken over, by the same user through another client or because this one was held for dead: what
+ * is still under way here belongs to the past (promise P4).
  */
 public final class VolumeClient implements BlockDevice {
     private static final Logger log = LoggerFactory.getLogger(VolumeClient.class);
@@ -322,7 +324,7 @@ public final class VolumeClient implements BlockDevice {
 
     /** Whether this client holds the claim, as far as it knows. */
     boolean isHolder() {
-        return attachment.generation() != 0;
+        return attachment.isClaimed();
     }
 
     /** Whether every call fails, so that a new client is needed. */
@@ -377,6 +379,18 @@ public final class VolumeClient implements BlockDevice {
                             + " not flushed may be missing; all calls fail until it is opened again",
                     volumeName,
                     channel.index);
+        }
+        fail(Outcome.IO_ERROR);
+    }
+
+    /** Another attachment has the claim since: this one is over. */
+    void onSuperseded(long generation) {
+        if (condition == null) {
+            log.warn(
+                    "volume {}: the claim with generation {} was taken over; all calls fail until"
+                            + " the volume is opened again",
+                    volumeName,
+                    generation);
         }
         fail(Outcome.IO_ERROR);
     }

@@ -44,6 +44,8 @@ final class ModelShard {
     long sequence;
     long generation;
     String holder = "";
+    private String lastHolder = "";
+    private int holdersSession;
     boolean powerLost;
     boolean full;
     int conflicts;
@@ -121,16 +123,16 @@ final class ModelShard {
     }
 
     private ClientReply claim(ClientRequest.Claim claim) {
-        Session session = sessions.get(claim.session());
-        if (session == null) {
-            return refuse(claim, powerLost ? Refusal.POWER_LOSS : Refusal.FENCED);
-        }
-        Long before = session.done.get(claim.request());
-        if (before != null) {
-            return done(claim, before);
-        }
         if (claim.generation() == 0) {
-            if (!holder.isEmpty() && !holder.equals(claim.identity())) {
+            if (!sessions.containsKey(claim.session())) {
+                return refuse(claim, powerLost ? Refusal.POWER_LOSS : Refusal.FENCED);
+            }
+            boolean same = lastHolder.equals(claim.identity());
+            if (same && !holder.isEmpty() && claim.session() == holdersSession) {
+                return done(claim, generation);
+            }
+            if ((same && claim.session() < holdersSession)
+                    || (!holder.isEmpty() && !holder.equals(claim.identity()))) {
                 return refuse(claim, Refusal.HELD);
             }
             generation++;
@@ -140,7 +142,8 @@ final class ModelShard {
             generation = claim.generation();
         }
         holder = claim.identity();
-        session.done.put(claim.request(), generation);
+        lastHolder = holder;
+        holdersSession = claim.session();
         return done(claim, generation);
     }
 

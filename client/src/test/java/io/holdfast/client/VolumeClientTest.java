@@ -416,15 +416,52 @@ final class VolumeClientTest {
         return cluster.client(3, "a");
     }
 
+    /** Promise P4: what a user left behind must not undo what it wrote elsewhere since. */
     @Test
-    void theSameIdentityTakesItsClaimOverAndBack() {
+    void anAttachmentIsOverOnceItsUserHasClaimedThroughAnother() {
         ModelCluster cluster = cluster(2, Attach.EXCLUSIVE);
         VolumeClient first = cluster.client(1, "a");
         VolumeClient second = cluster.client(2, "a");
         await(cluster, write(first, 0, bytes(20 * BLOCK, 1)));
         assertThat(await(cluster, write(second, 0, bytes(20 * BLOCK, 2)))).isEqualTo(Outcome.OK);
-        assertThat(await(cluster, write(first, 0, bytes(20 * BLOCK, 3)))).isEqualTo(Outcome.OK);
-        assertThat(read(cluster, second, 0, 20 * BLOCK)).isEqualTo(bytes(20 * BLOCK, 3));
+        assertThat(await(cluster, write(first, 0, bytes(20 * BLOCK, 3))))
+                .isEqualTo(Outcome.IO_ERROR);
+        assertThat(first.isUnusable()).isTrue();
+        assertThat(write(first, 0, bytes(BLOCK, 4))).containsExactly(Outcome.IO_ERROR);
+        assertThat(await(cluster, write(second, 0, bytes(BLOCK, 5)))).isEqualTo(Outcome.OK);
+        assertThat(read(cluster, second, 0, BLOCK)).isEqualTo(bytes(BLOCK, 5));
+        VolumeClient third = cluster.client(3, "a");
+        assertThat(await(cluster, write(third, 0, bytes(20 * BLOCK, 6)))).isEqualTo(Outcome.OK);
+    }
+
+    @Test
+    void anOlderAttachmentTakesNoClaimFromANewerOne() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient first = cluster.client(1, "a");
+        assertThat(await(cluster, flush(first))).isEqualTo(Outcome.OK);
+        VolumeClient second = cluster.client(2, "a");
+        assertThat(await(cluster, write(second, 0, bytes(BLOCK, 2)))).isEqualTo(Outcome.OK);
+        assertThat(await(cluster, write(first, 0, bytes(BLOCK, 1))))
+                .isEqualTo(Outcome.NOT_PERMITTED);
+        assertThat(await(cluster, write(second, 0, bytes(BLOCK, 3)))).isEqualTo(Outcome.OK);
+        boolean[] closed = new boolean[1];
+        second.close(() -> closed[0] = true);
+        cluster.runUntil(() -> closed[0], 1_000);
+        cluster.pass(1_000);
+        assertThat(await(cluster, write(first, 0, bytes(BLOCK, 1))))
+                .isEqualTo(Outcome.NOT_PERMITTED);
+        assertThat(read(cluster, first, 0, BLOCK)).isEqualTo(bytes(BLOCK, 3));
+    }
+
+    @Test
+    void closedIsSaidAfterTheLastCallHasEnded() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a");
+        List<String> order = new ArrayList<>();
+        client.read(0, Unpooled.buffer(BLOCK, BLOCK), outcome -> order.add("read " + outcome));
+        client.close(() -> order.add("closed"));
+        cluster.runUntil(() -> order.size() == 2, 1_000);
+        assertThat(order).containsExactly("read OK", "closed");
     }
 
     @Test

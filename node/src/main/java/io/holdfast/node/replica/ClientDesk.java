@@ -229,8 +229,7 @@ final class ClientDesk {
             return false;
         }
         if (data.state().hasRun(key.session(), key.request())) {
-            // Its reply was lost. That it was committed is all that the client needs to know;
-            // should
+            // Its reply was lost. That it was committed is all that the client needs to know; should
             // it have asked for FUA, the sync is owed again.
             answerWhenSynced(origin, request, data.commit(), 0, isFua(request));
             return false;
@@ -244,7 +243,7 @@ final class ClientDesk {
             refuse(origin, request, Refusal.FENCED);
             return false;
         }
-        if (data.options.exclusive() && !(claim.isHeld() && claim.generation() == generation)) {
+        if (data.options.exclusive() && !(claim.held() && claim.generation() == generation)) {
             refuse(origin, request, Refusal.FENCED);
             return false;
         }
@@ -331,6 +330,9 @@ final class ClientDesk {
         if (asked.contains(ask)) {
             return;
         }
+        if (wish.generation() == 0 && isAnsweredAsFirst(origin, wish)) {
+            return;
+        }
         if (wish.generation() != 0 && wish.generation() == claim.generation()) {
             answerWhenSynced(origin, wish, data.log.last(), wish.generation(), true);
             return;
@@ -340,7 +342,7 @@ final class ClientDesk {
             return;
         }
         boolean free =
-                !claim.isHeld()
+                !claim.held()
                         || claim.identity().equals(wish.identity())
                         || wish.force()
                         || wish.generation() != 0
@@ -351,7 +353,14 @@ final class ClientDesk {
             refuse(origin, wish, Refusal.BUSY);
         } else {
             long generation = wish.generation() == 0 ? claim.generation() + 1 : wish.generation();
-            claim = new Claim(generation, origin, liveness.incarnation(origin), wish.identity());
+            claim =
+                    new Claim(
+                            generation,
+                            true,
+                            origin,
+                            liveness.incarnation(origin),
+                            wish.identity(),
+                            wish.session());
             number(
                     origin,
                     wish,
@@ -365,8 +374,28 @@ final class ClientDesk {
         }
     }
 
+    /** Answers the first claim of an attachment unless it may be granted. */
+    private boolean isAnsweredAsFirst(int origin, ClientRequest.Claim wish) {
+        if (!data.state().isOpen(wish.session())) {
+            // A copy that was held up on its way must not take the volume from whoever has it now.
+            refuseUnknownSession(origin, wish, wish.session());
+            return true;
+        }
+        if (claim.isHeldBy(wish.identity(), wish.session())) {
+            // Granted by an earlier leader, perhaps, and the reply lost. Another generation would
+            // fence what the client begins when that reply comes after all.
+            answerWhenSynced(origin, wish, data.log.last(), claim.generation(), true);
+            return true;
+        }
+        if (!wish.force() && claim.isLeftBehind(wish.identity(), wish.session())) {
+            refuse(origin, wish, Refusal.HELD, claim.identity());
+            return true;
+        }
+        return false;
+    }
+
     private void onRelease(int origin, ClientRequest.Release release) {
-        if (!claim.isHeld() || claim.generation() != release.generation()) {
+        if (!claim.held() || claim.generation() != release.generation()) {
             reply(origin, done(release, 0));
         } else if (isFull()) {
             refuse(origin, release, Refusal.BUSY);
@@ -493,7 +522,7 @@ final class ClientDesk {
                 request.client(),
                 request.request(),
                 claim.generation(),
-                gone ? "" : claim.identity());
+                gone ? "" : claim.holder());
     }
 
     /** This replica no longer leads: clients ask the next leader, under the same numbers. */

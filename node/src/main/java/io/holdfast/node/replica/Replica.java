@@ -719,7 +719,7 @@ public final class Replica {
                 data.commit(),
                 data.applied(),
                 data.state().claim().generation(),
-                data.state().claim().identity(),
+                data.state().claim().holder(),
                 leadership == null ? List.of() : leadership.status(nowNanos));
     }
 }

@@ -16,7 +16,7 @@ final class ShardState {
      */
     static final int MAX_SESSIONS = 1024;
 
-    private static final int VERSION = 1;
+    private static final int VERSION = 2;
 
     private final TreeMap<Integer, CompletedRequests> sessions = new TreeMap<>();
     private int newestSession;
@@ -64,7 +64,8 @@ final class ShardState {
             }
             case OPEN_SESSION -> open(entry.session());
             case CLOSE_SESSION -> sessions.remove(entry.session());
-            case CLAIM -> claim = Claim.ofPayload(entry.generation(), entry.payload());
+            case CLAIM -> claim =
+                    Claim.ofPayload(entry.generation(), true, entry.session(), entry.payload());
             case RELEASE -> {
                 if (claim.generation() == entry.generation()) {
                     claim = claim.released();
@@ -73,7 +74,7 @@ final class ShardState {
             case POWER_LOSS -> {
                 sessions.clear();
                 powerLossThrough = newestSession;
-                claim = new Claim(claim.generation() + 1, 0, 0, "");
+                claim = Claim.voidSince(claim.generation() + 1);
             }
         }
     }
@@ -90,18 +91,19 @@ final class ShardState {
 
     /**
      * The state at {@code applied}. Layout, big-endian: version (1), newest session (4), power loss
-     * through (4), claim generation (8), claim payload length (2) and payload, epoch history,
-     * number of sessions (4), then each session's number (4) and completed requests.
+     * through (4), claim generation (8), held (1), session (4), payload length (2) and payload,
+     * epoch history, number of sessions (4), then each session's number (4) and completed requests.
      */
     byte[] encode(EpochHistory epochs, long applied) {
         byte[] holder = claim.payload();
-        int size = 1 + 4 + 4 + 8 + 2 + holder.length + epochs.encodedSize(applied) + 4;
+        int size = 1 + 4 + 4 + 8 + 1 + 4 + 2 + holder.length + epochs.encodedSize(applied) + 4;
         for (CompletedRequests requests : sessions.values()) {
             size += 4 + requests.encodedSize();
         }
         ByteBuffer out = ByteBuffer.allocate(size);
         out.put((byte) VERSION).putInt(newestSession).putInt(powerLossThrough);
-        out.putLong(claim.generation()).putShort((short) holder.length).put(holder);
+        out.putLong(claim.generation()).put((byte) (claim.held() ? 1 : 0)).putInt(claim.session());
+        out.putShort((short) holder.length).put(holder);
         epochs.encode(out, applied);
         out.putInt(sessions.size());
         for (Map.Entry<Integer, CompletedRequests> session : sessions.entrySet()) {
@@ -125,9 +127,11 @@ final class ShardState {
         state.newestSession = in.getInt();
         state.powerLossThrough = in.getInt();
         long generation = in.getLong();
+        boolean held = in.get() != 0;
+        int session = in.getInt();
         byte[] holder = new byte[in.getShort()];
         in.get(holder);
-        state.claim = Claim.ofPayload(generation, holder);
+        state.claim = Claim.ofPayload(generation, held, session, holder);
         EpochHistory epochs = EpochHistory.decode(in);
         int count = in.getInt();
         for (int i = 0; i < count; i++) {

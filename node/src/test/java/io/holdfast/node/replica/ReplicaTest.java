@@ -162,6 +162,47 @@ class ReplicaTest {
     }
 
     @Test
+    void claimRepeatedToALaterLeaderIsGrantedOnce() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int session = openSession(exclusive);
+        assertDone(exclusive.ask(1, claim(session, 1, "a@node1", false)));
+        exclusive.cut(1);
+        exclusive.run(1000);
+        int leader = exclusive.leader();
+        assertThat(leader).isIn(2, 3);
+        assertThat(exclusive.ask(leader, claim(session, 1, "a@node1", false)))
+                .containsExactly(new ClientReply.Done(ReplicaGroup.SHARD, 1, 1, 1));
+    }
+
+    @Test
+    void olderAttachmentOfAClientNeverClaimsAfterANewerOne() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int older = openSession(exclusive);
+        int newer = openSession(exclusive);
+        assertDone(exclusive.ask(1, claim(newer, 2, "a", false)));
+        assertThat(refusal(exclusive.ask(1, claim(older, 3, "a", false)))).isEqualTo(Refusal.HELD);
+        assertDone(
+                exclusive.ask(
+                        1, new ClientRequest.Release(ReplicaGroup.SHARD, 1, 4, newer, 1)));
+        assertThat(refusal(exclusive.ask(1, claim(older, 5, "a", false)))).isEqualTo(Refusal.HELD);
+        assertDone(exclusive.ask(1, claim(older, 6, "b", false)));
+    }
+
+    @Test
+    void claimOfAClosedSessionIsFenced() {
+        ReplicaGroup exclusive = new ReplicaGroup(3, true);
+        exclusive.run(600);
+        int session = openSession(exclusive);
+        assertDone(
+                exclusive.ask(
+                        1, new ClientRequest.CloseSession(ReplicaGroup.SHARD, 1, 2, session)));
+        assertThat(refusal(exclusive.ask(1, claim(session, 3, "a", false))))
+                .isEqualTo(Refusal.FENCED);
+    }
+
+    @Test
     void claimEndsWithTheProcessOfItsNode() {
         ReplicaGroup exclusive = new ReplicaGroup(3, true);
         exclusive.run(600);
