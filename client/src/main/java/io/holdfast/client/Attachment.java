@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
  * never opened twice at the same shard after it was closed there, and nonces come from one source
  * per number.
  *
- * <p>An attachment has one generation for its whole life. When a shard fences a request made under
+ * <p>An attachment has one generation for its whole life, and leaders know it by its first session,
+ * which tells older from newer ones of the same user. When a shard fences a request made under
  * it, shard 0 is asked whether the claim still stands (the shard may have forgotten the session
  * only). If a newer one has been granted, the attachment is over: its user may be writing elsewhere
  * since, and whatever is under way or waits here, or still comes in over an old connection, would
@@ -53,6 +54,10 @@ final class Attachment {
     private final Told[] sessionAt;
     private final Told[] claimAt;
     private int session;
+
+    /** What leaders know this attachment by, though its session may be replaced. */
+    private int firstSession;
+
     private long generation;
     private @Nullable NonceSource nonces;
     private long openAllowedNanos;
@@ -68,6 +73,7 @@ final class Attachment {
         exclusive = volume.attach() == Volume.Attach.EXCLUSIVE;
         sessionAt = new Told[volume.shards().size()];
         claimAt = new Told[volume.shards().size()];
+        Arrays.fill(claimAt, Told.NO);
         forgetSession();
     }
 
@@ -129,6 +135,9 @@ final class Attachment {
             return;
         }
         session = (int) done.value();
+        if (firstSession == 0) {
+            firstSession = session;
+        }
         nonces = new NonceSource(client.keyId(), session);
         sessionAt[0] = Told.YES;
         client.events().sessionOpened(client.volumeNumber());
@@ -197,7 +206,6 @@ final class Attachment {
 
     /** Asks for the claim, or whether the one that this attachment had still stands. */
     private void claim() {
-        int in = session;
         long had = generation;
         claimAt[0] = Told.ASKED;
         ShardChannel first = client.channel(0);
@@ -208,25 +216,23 @@ final class Attachment {
                                 first.id,
                                 client.number(),
                                 number,
-                                in,
+                                firstSession,
                                 client.identity().name(),
                                 had,
                                 false),
                 value -> had == 0 ? value >= 1 : value == had,
                 reply -> {
-                    if (in != session) {
-                        return;
-                    }
                     claimAt[0] = Told.NO;
                     wasHeld = false;
                     if (reply instanceof ClientReply.Done done) {
+                        claimAt[0] = Told.YES;
                         onClaimStands(done.value());
                     } else if (reply instanceof Refused refused
                             && refused.why() == ClientReply.Refusal.HELD) {
                         wasHeld = true;
                         heldUntilNanos = client.now() + HELD_NANOS;
                     } else if (isFenced(reply)) {
-                        onClaimFenced(had);
+                        client.onSuperseded(had);
                     } else {
                         client.failWaiting(outcome(reply));
                     }
@@ -240,23 +246,12 @@ final class Attachment {
             client.events().claimGranted(client.volumeNumber(), generation);
         } else if (doubted) {
             // What fenced a request was not a newer claim, so its shard has forgotten the session.
-            doubted = false;
             forgetSession();
-            return;
         }
-        claimAt[0] = Told.YES;
-    }
-
-    private void onClaimFenced(long had) {
-        if (had == 0) {
-            forgetSession();
-        } else {
-            client.onSuperseded(had);
-        }
+        doubted = false;
     }
 
     private void tellClaim(ShardChannel channel) {
-        int in = session;
         long told = generation;
         claimAt[channel.index] = Told.ASKED;
         control(
@@ -266,19 +261,16 @@ final class Attachment {
                                 channel.id,
                                 client.number(),
                                 number,
-                                in,
+                                firstSession,
                                 client.identity().name(),
                                 told,
                                 false),
                 reply -> {
-                    if (in != session || told != generation) {
-                        return;
-                    }
                     if (reply instanceof ClientReply.Done) {
                         claimAt[channel.index] = Told.YES;
                         channel.pump();
                     } else if (isFenced(reply)) {
-                        onClaimFenced(told);
+                        client.onSuperseded(told);
                     } else {
                         claimAt[channel.index] = Told.NO;
                         channel.failWaiting(outcome(reply));
@@ -303,7 +295,6 @@ final class Attachment {
         session = 0;
         nonces = null;
         Arrays.fill(sessionAt, Told.NO);
-        Arrays.fill(claimAt, Told.NO);
     }
 
     /** Whether an answer is outstanding that would grant a session or a claim. */
@@ -314,41 +305,43 @@ final class Attachment {
 
     /** Gives up the claim, then the session, everywhere; {@code done} when all shards answered. */
     void detach(Runnable done) {
-        if (session == 0) {
-            done.run();
-            return;
-        }
-        int in = session;
         long claimed = generation;
-        Countdown released =
-                new Countdown(() -> {
-                    Countdown closed = new Countdown(done);
-                    for (int i = 0; i < sessionAt.length; i++) {
-                        if (sessionAt[i] != Told.NO) {
-                            ShardChannel channel = client.channel(i);
-                            closed.expect();
-                            control(
-                                    channel,
-                                    number ->
-                                            new ClientRequest.CloseSession(
-                                                    channel.id, client.number(), number, in),
-                                    reply -> closed.arrived());
-                        }
-                    }
-                    closed.arrived();
-                });
+        Countdown released = new Countdown(() -> closeSessions(done));
         for (int i = 0; claimed != 0 && i < claimAt.length; i++) {
-            // A shard may know the claim though it was not told in this session.
+            // A shard that was not told of the claim just says so.
             ShardChannel channel = client.channel(i);
             released.expect();
             control(
                     channel,
                     number ->
                             new ClientRequest.Release(
-                                    channel.id, client.number(), number, in, claimed),
+                                    channel.id, client.number(), number, firstSession, claimed),
                     reply -> released.arrived());
         }
         released.arrived();
+    }
+
+    private void closeSessions(Runnable done) {
+        Countdown closed = new Countdown(done);
+        for (int i = 0; i < sessionAt.length; i++) {
+            if (session != 0 && sessionAt[i] != Told.NO) {
+                closeSession(client.channel(i), session, closed);
+            }
+            if (firstSession != 0 && firstSession != session) {
+                closeSession(client.channel(i), firstSession, closed);
+            }
+        }
+        closed.arrived();
+    }
+
+    private void closeSession(ShardChannel channel, int closing, Countdown closed) {
+        closed.expect();
+        control(
+                channel,
+                number ->
+                        new ClientRequest.CloseSession(
+                                channel.id, client.number(), number, closing),
+                reply -> closed.arrived());
     }
 
     private static final class Countdown {

@@ -383,13 +383,19 @@ public final class VolumeClient implements BlockDevice {
         fail(Outcome.IO_ERROR);
     }
 
-    /** Another attachment has the claim since: this one is over. */
+    /**
+     * This attachment is over: another has the claim since.
+     *
+     * @param generation of the claim that was taken over; 0: it had none yet, and its leaders have
+     *     forgotten how old it is
+     */
     void onSuperseded(long generation) {
         if (condition == null) {
             log.warn(
-                    "volume {}: the claim with generation {} was taken over; all calls fail until"
-                            + " the volume is opened again",
+                    "volume {}: client {} is fenced (generation {}), all calls fail until it opens"
+                            + " the volume again",
                     volumeName,
+                    identity,
                     generation);
         }
         fail(Outcome.IO_ERROR);

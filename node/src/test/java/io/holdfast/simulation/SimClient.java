@@ -387,7 +387,6 @@ final class SimClient implements Replies {
             settleBelow(op, lowWater);
         } else if (ended.reply instanceof ClientReply.Refused refused && ended.how == End.REFUSED) {
             switch (refused.why()) {
-                case CONFLICT -> op.failed();
                 // An earlier try may have run, its answer lost; but from here on it never will.
                 case FENCED, POWER_LOSS, HELD -> op.settled(now);
                 default -> {
@@ -628,9 +627,9 @@ final class SimClient implements Replies {
                                 false,
                                 op ->
                                         cluster.counters.add(
-                                                op.state == SimOp.State.FAILED
-                                                        ? "conditions that failed"
-                                                        : "conditions that held",
+                                                op.state == SimOp.State.DONE
+                                                        ? "conditions that held"
+                                                        : "conditions that failed",
                                                 1));
                     }
                 });

@@ -510,7 +510,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             case ClientReply.Refused refused -> {
                 cluster.counters.add("volume clients told " + refused.why(), 1);
                 if (op != null && refused.why() == Refusal.CONFLICT) {
-                    op.failed();
+                    op.inDoubt();
                 } else if (op != null) {
                     op.settled(now);
                 }

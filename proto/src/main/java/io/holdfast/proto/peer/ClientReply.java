@@ -62,7 +62,11 @@ public sealed interface ClientReply extends PeerMessage {
         HELD(3),
         /** A newer claim or a closed session: the request did not and will not run. */
         FENCED(4),
-        /** The condition of a conditional write did not hold: read again. */
+        /**
+         * The condition of a conditional write did not hold: read again. It may have failed by a
+         * write that was lost with its leader, and a late copy of the request may find that it
+         * holds after all, until the leader has seen a low water above it.
+         */
         CONFLICT(5),
         /** No space on a majority. */
         NO_SPACE(6),
