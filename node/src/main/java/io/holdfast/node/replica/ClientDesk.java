@@ -26,7 +26,7 @@ final class ClientDesk {
     /** Bytes of entries numbered but not applied; beyond it the answer is BUSY. */
     static final long MAX_UNCOMMITTED_BYTES = 128L << 20;
 
-    /** Reads and flushes waiting for the lease; beyond it the answer is BUSY. */
+    /** Requests waiting for the lease; beyond it the answer is BUSY. */
     static final int MAX_PARKED = 8192;
 
     /** Clients waiting for a sync; beyond it the answer is BUSY. */
@@ -82,7 +82,8 @@ final class ClientDesk {
     }
 
     /**
-     * A read or flush that waits until leadership is confirmed by a heartbeat sent after it came.
+     * A read, a flush, or a write whose condition failed, that waits until leadership is confirmed
+     * by a heartbeat sent after it came.
      */
     private record Parked(long neededNanos, int origin, ClientRequest request) {}
 
@@ -180,11 +181,12 @@ final class ClientDesk {
         if (!mayNumber(origin, write, key, write.lowWater(), write.generation())) {
             return;
         }
-        if (write.expectedSequence() != ClientRequest.UNCONDITIONAL
-                && (write.count() != 1
-                        || data.newestSequence(write.layer(), write.block())
-                                != write.expectedSequence())) {
-            refuse(origin, write, Refusal.CONFLICT);
+        if (!conditionHolds(write)) {
+            // A leader that has been deposed without knowing it may lack the very entry that this
+            // write became elsewhere; its client would take CONFLICT for "did not run", and merge
+            // and write once more over what came after. So it is not said before leadership is
+            // confirmed.
+            park(origin, write);
             return;
         }
         Entry.Builder entry =
@@ -198,6 +200,21 @@ final class ClientDesk {
                         .sealed(write.nonce(), write.payload());
         number(origin, write, key, null, entry, 0, write.fua());
         lowWaters.merge(write.session(), write.lowWater(), Math::max);
+    }
+
+    private boolean conditionHolds(ClientRequest.Write write) {
+        return write.expectedSequence() == ClientRequest.UNCONDITIONAL
+                || (write.count() == 1
+                        && data.newestSequence(write.layer(), write.block())
+                                == write.expectedSequence());
+    }
+
+    /** Leadership is confirmed since a write's condition failed. */
+    private void refuseConflict(int origin, ClientRequest.Write write) {
+        Key key = new Key(write.session(), write.request());
+        if (mayNumber(origin, write, key, write.lowWater(), write.generation())) {
+            refuse(origin, write, conditionHolds(write) ? Refusal.BUSY : Refusal.CONFLICT);
+        }
     }
 
     private void onZero(int origin, ClientRequest.Zero zero) {
@@ -506,6 +523,7 @@ final class ClientDesk {
             switch (one.request()) {
                 case ClientRequest.Read read ->
                         data.outbox.add(new Effect.ReadBlocks(one.origin(), read));
+                case ClientRequest.Write write -> refuseConflict(one.origin(), write);
                 // Everything acknowledged so far, by anyone who ever led, is committed here: the
                 // confirmation rules out a newer leader at the time the flush came.
                 case ClientRequest.Flush flush ->

@@ -220,6 +220,19 @@ class ReplicaTest {
         return new ClientRequest.Claim(ReplicaGroup.SHARD, 1, request, session, identity, 0, force);
     }
 
+    /** Its client may have had the same write carried out by the next leader. */
+    @Test
+    void cutLeaderSaysNothingOfAConditionOnceItsLeaseIsOver() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 1, 0, 7, 0)));
+        assertThat(refusal(group.ask(1, write(session, 2, 2, 0, 7, 0))))
+                .isEqualTo(Refusal.CONFLICT);
+        group.cut(1);
+        group.run(350);
+        assertThat(group.ask(1, write(session, 3, 3, 0, 7, 0))).isEmpty();
+    }
+
     @Test
     void cutLeaderReadsNothingOnceItsLeaseIsOver() {
         group.run(600);
