@@ -22,11 +22,11 @@ import org.jspecify.annotations.Nullable;
  * per number.
  *
  * <p>An attachment has one generation for its whole life, and leaders know it by its first session,
- * which tells older from newer ones of the same user. When a shard fences a request made under
- * it, shard 0 is asked whether the claim still stands (the shard may have forgotten the session
- * only). If a newer one has been granted, the attachment is over: its user may be writing elsewhere
- * since, and whatever is under way or waits here, or still comes in over an old connection, would
- * undo that (promise P4). Claiming once more is left to a new attachment.
+ * which tells older from newer ones of the same user. When a shard fences a request made under it,
+ * shard 0 is asked whether the claim still stands (the shard may have forgotten the session only).
+ * If a newer one has been granted, the attachment is over: its user may be writing elsewhere since,
+ * and whatever is under way or waits here, or still comes in over an old connection, would undo
+ * that (promise P4). Claiming once more is left to a new attachment.
  */
 final class Attachment {
     /** After HELD, writes are refused for this long before the leader is asked again. */

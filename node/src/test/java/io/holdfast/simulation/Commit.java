@@ -28,9 +28,7 @@ final class Commit {
         command[0] = "git";
         System.arraycopy(arguments, 0, command, 1, arguments.length);
         Process process =
-                new ProcessBuilder(command)
-                        .redirectError(ProcessBuilder.Redirect.DISCARD)
-                        .start();
+                new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
         try (var out = process.getInputStream()) {
             String text = new String(out.readAllBytes(), StandardCharsets.UTF_8).strip();
             if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {

@@ -2,7 +2,8 @@ package io.holdfast.simulation;
 
 /**
  * Bugs that the simulator puts into its own driver and disk, or between them and the core, or
- * between a volume client and the network, to prove that its checkers would find them. Production code has no switch for any of them.
+ * between a volume client and the network, to prove that its checkers would find them. Production
+ * code has no switch for any of them.
  */
 enum PlantedBug {
     NONE,

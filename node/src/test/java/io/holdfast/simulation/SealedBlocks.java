@@ -135,14 +135,7 @@ final class SealedBlocks {
         }
         return zeroes
                 || byBlock.getOrDefault(block, List.of()).stream()
-                        .anyMatch(
-                                cells ->
-                                        Arrays.equals(
-                                                cells,
-                                                cell,
-                                                cell + count,
-                                                seen,
-                                                from,
-                                                from + count));
+                        .anyMatch(cells ->
+                                Arrays.equals(cells, cell, cell + count, seen, from, from + count));
     }
 }

@@ -16,10 +16,10 @@ import java.util.function.Consumer;
 /**
  * A user of the protocol in {@link ClientRequest} as it stands, beside the volume clients of {@link
  * SimUser}: it does what those never would. It repeats requests at any node whether or not one was
- * asked already, gives up early, goes on writing while older requests are in doubt, drops everything
- * and attaches again elsewhere, under the same identity, with its old requests still under way, and
- * never gives a claim up by itself. What the leaders owe to a client that behaves badly is checked
- * with it, request by request.
+ * asked already, gives up early, goes on writing while older requests are in doubt, drops
+ * everything and attaches again elsewhere, under the same identity, with its old requests still
+ * under way, and never gives a claim up by itself. What the leaders owe to a client that behaves
+ * badly is checked with it, request by request.
  */
 final class SimClient implements Replies {
     /** What becomes of a request in the end. */

@@ -150,9 +150,7 @@ final class SimCluster {
     Volume volume(int timeoutSeconds) {
         List<Volume.Shard> homes = new ArrayList<>();
         for (ShardId shard : shards) {
-            homes.add(
-                    new Volume.Shard(
-                            shard.index(), nodeNumbers(), coordinator.leader(shard), 0));
+            homes.add(new Volume.Shard(shard.index(), nodeNumbers(), coordinator.leader(shard), 0));
         }
         return new Volume(
                 SealedBlocks.VOLUME,

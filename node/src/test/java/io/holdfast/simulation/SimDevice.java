@@ -245,8 +245,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
         }
         SimCall call =
-                new SimCall(
-                        kind, number, first, count, value, fua, cluster.queue.now(), barriers);
+                new SimCall(kind, number, first, count, value, fua, cluster.queue.now(), barriers);
         cluster.history.add(call);
         calls.add(call);
         pending++;
@@ -608,7 +607,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     private void watch(int node) {
         Integer before = connections.get(node);
-        @Nullable Integer now = reaches(node) ? Integer.valueOf(cluster.node(node).incarnation()) : null;
+        @Nullable Integer now =
+                reaches(node) ? Integer.valueOf(cluster.node(node).incarnation()) : null;
         if (before != null && !before.equals(now)) {
             connections.remove(node);
             client.onDisconnected(node);

@@ -131,8 +131,7 @@ final class SimUser {
             device.die();
         } else {
             cluster.counters.add("volume clients left open", 1);
-            cluster.queue.after(
-                    random.between(0, 8 * SimOptions.SECONDS), () -> close(device));
+            cluster.queue.after(random.between(0, 8 * SimOptions.SECONDS), () -> close(device));
         }
     }
 

@@ -116,10 +116,8 @@ final class VolumeClientScenarioTest {
         SimDevice old = user.attach(follower(0), TIMEOUT_SECONDS);
         old.open();
         cluster.run(SECONDS);
-        cluster.network.hold(
-                message ->
-                        message instanceof ClientRequest.Claim claim
-                                && claim.client() == old.number());
+        cluster.network.hold(message ->
+                message instanceof ClientRequest.Claim claim && claim.client() == old.number());
         SimCall stalled = old.write(2 * BLOCK, BLOCK, false, call -> {});
         cluster.run(SECONDS);
         SimDevice now = user.attach(follower(1), TIMEOUT_SECONDS);

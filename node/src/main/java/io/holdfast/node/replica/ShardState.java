@@ -64,8 +64,10 @@ final class ShardState {
             }
             case OPEN_SESSION -> open(entry.session());
             case CLOSE_SESSION -> sessions.remove(entry.session());
-            case CLAIM -> claim =
-                    Claim.ofPayload(entry.generation(), true, entry.session(), entry.payload());
+            case CLAIM ->
+                    claim =
+                            Claim.ofPayload(
+                                    entry.generation(), true, entry.session(), entry.payload());
             case RELEASE -> {
                 if (claim.generation() == entry.generation()) {
                     claim = claim.released();

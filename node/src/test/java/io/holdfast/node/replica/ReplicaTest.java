@@ -183,9 +183,7 @@ class ReplicaTest {
         int newer = openSession(exclusive);
         assertDone(exclusive.ask(1, claim(newer, 2, "a", false)));
         assertThat(refusal(exclusive.ask(1, claim(older, 3, "a", false)))).isEqualTo(Refusal.HELD);
-        assertDone(
-                exclusive.ask(
-                        1, new ClientRequest.Release(ReplicaGroup.SHARD, 1, 4, newer, 1)));
+        assertDone(exclusive.ask(1, new ClientRequest.Release(ReplicaGroup.SHARD, 1, 4, newer, 1)));
         assertThat(refusal(exclusive.ask(1, claim(older, 5, "a", false)))).isEqualTo(Refusal.HELD);
         assertDone(exclusive.ask(1, claim(older, 6, "b", false)));
     }

@@ -29,9 +29,9 @@ public sealed interface ClientRequest extends PeerMessage {
      * Claims an exclusive volume for {@code identity}.
      *
      * @param session the first one of the attachment that claims; it orders a client's attachments
-     * @param generation 0: the shard (index 0) grants the next one, unless a newer attachment of the
-     *     same client has claimed before; else the generation granted there, told to another shard,
-     *     or to index 0 to learn whether it still stands
+     * @param generation 0: the shard (index 0) grants the next one, unless a newer attachment of
+     *     the same client has claimed before; else the generation granted there, told to another
+     *     shard, or to index 0 to learn whether it still stands
      * @param force end another's claim first: whoever asks is sure that it is dead
      */
     record Claim(
