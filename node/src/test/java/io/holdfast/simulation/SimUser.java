@@ -152,9 +152,9 @@ final class SimUser {
         if (random.chance(0.5)) {
             // Whole blocks, as file systems write them.
             long block = first / Cells.PER_BLOCK;
-            long blocks = (count + Cells.PER_BLOCK - 1) / Cells.PER_BLOCK;
+            int blocks = (count + Cells.PER_BLOCK - 1) / Cells.PER_BLOCK;
             first = block * Cells.PER_BLOCK;
-            count = (int) Math.min(blocks * Cells.PER_BLOCK, cells - first);
+            count = (int) Math.min((long) blocks * Cells.PER_BLOCK, cells - first);
         }
         Consumer<SimCall> then = random.chance(0.2) ? call -> another(device) : call -> {};
         int kind = random.between(0, 99);
