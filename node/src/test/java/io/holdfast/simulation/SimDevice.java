@@ -484,13 +484,15 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     }
 
     private static boolean isFinal(ClientReply reply) {
-        return !(reply instanceof ClientReply.Refused refused)
-                || switch (refused.why()) {
-                    case NOT_LEADER, BUSY -> false;
-                    case HELD, FENCED, CONFLICT, POWER_LOSS -> true;
-                    case NO_SPACE, IO_ERROR, UNKNOWN_SHARD ->
-                            throw new SimFailure("refusal", "unexpected " + refused);
-                };
+        if (!(reply instanceof ClientReply.Refused refused)) {
+            return true;
+        }
+        return switch (refused.why()) {
+            case NOT_LEADER, BUSY -> false;
+            case HELD, FENCED, CONFLICT, POWER_LOSS -> true;
+            case NO_SPACE, IO_ERROR, UNKNOWN_SHARD ->
+                    throw new SimFailure("refusal", "unexpected " + refused);
+        };
     }
 
     private void answered(ClientRequest request, ClientReply reply) {
