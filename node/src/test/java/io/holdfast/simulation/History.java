@@ -318,7 +318,7 @@ final class History {
             RegisterChecker.Operation write =
                     new RegisterChecker.Operation(
                             true,
-                            access.value != 0 ? access.value : -1 - zeroes.size(),
+                            access.value != 0 ? access.value : -1L - zeroes.size(),
                             access.began,
                             inTime ? access.effectiveBy : SimOp.NEVER,
                             access.done && inTime && access.began >= from);

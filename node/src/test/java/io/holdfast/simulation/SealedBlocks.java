@@ -44,7 +44,7 @@ final class SealedBlocks {
 
     /** What stands for a sealed block in the history of the shards; positive. */
     private static long id(Nonce nonce) {
-        return (long) nonce.session() << COUNTER_BITS | nonce.counter();
+        return ((long) nonce.session() << COUNTER_BITS) | nonce.counter();
     }
 
     /** Seals blocks that hold {@code value} and the numbers after it, cell by cell. */

@@ -330,9 +330,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
      */
     void otherClaims(ShardId shard, SimDevice other, long itsGeneration) {
         boolean superseded =
-                identity.equals(other.identity) && number < other.number
+                (identity.equals(other.identity) && number < other.number)
                         ? generation <= itsGeneration
-                        : generation != 0 && generation < itsGeneration;
+                        : (generation != 0 && generation < itsGeneration);
         if (!superseded) {
             return;
         }
