@@ -55,8 +55,13 @@ final class VolumeClientScenarioTest {
         return call;
     }
 
+    /** First cell of a block. */
+    private static long at(long block) {
+        return block * BLOCK;
+    }
+
     private SimCall write(SimDevice device, long block) {
-        return ends(device.write(block * BLOCK, BLOCK, false, call -> {}));
+        return ends(device.write(at(block), BLOCK, false, call -> {}));
     }
 
     private void writes(SimDevice device, long block) {
@@ -64,7 +69,7 @@ final class VolumeClientScenarioTest {
     }
 
     private long read(SimDevice device, long block) {
-        SimCall call = ends(device.read(block * BLOCK, BLOCK, done -> {}));
+        SimCall call = ends(device.read(at(block), BLOCK, done -> {}));
         assertThat(call.state).isEqualTo(SimOp.State.DONE);
         return call.seen[0];
     }
@@ -91,7 +96,7 @@ final class VolumeClientScenarioTest {
         SimDevice old = user.attach(follower(0), TIMEOUT_SECONDS);
         writes(old, 2);
         cluster.network.hold(message -> isWriteOf(message, old));
-        SimCall stalled = old.write(2 * BLOCK, BLOCK, false, call -> {});
+        SimCall stalled = old.write(at(2), BLOCK, false, call -> {});
         cluster.run(SECONDS);
         switch (leaving) {
             case LEFT_OPEN -> {}
@@ -99,7 +104,7 @@ final class VolumeClientScenarioTest {
             case KILLED -> old.die();
         }
         SimDevice now = user.attach(follower(1), TIMEOUT_SECONDS);
-        SimCall newer = ends(now.write(2 * BLOCK, BLOCK, false, call -> {}));
+        SimCall newer = ends(now.write(at(2), BLOCK, false, call -> {}));
         assertThat(newer.state).isEqualTo(SimOp.State.DONE);
         cluster.network.release();
         cluster.run((TIMEOUT_SECONDS + 1) * SECONDS);
@@ -118,10 +123,10 @@ final class VolumeClientScenarioTest {
         cluster.run(SECONDS);
         cluster.network.hold(message ->
                 message instanceof ClientRequest.Claim claim && claim.client() == old.number());
-        SimCall stalled = old.write(2 * BLOCK, BLOCK, false, call -> {});
+        SimCall stalled = old.write(at(2), BLOCK, false, call -> {});
         cluster.run(SECONDS);
         SimDevice now = user.attach(follower(1), TIMEOUT_SECONDS);
-        SimCall newer = ends(now.write(2 * BLOCK, BLOCK, false, call -> {}));
+        SimCall newer = ends(now.write(at(2), BLOCK, false, call -> {}));
         cluster.network.release();
         cluster.run(SECONDS);
         assertThat(stalled.state).isEqualTo(SimOp.State.IN_DOUBT);
@@ -137,10 +142,10 @@ final class VolumeClientScenarioTest {
         SimDevice device = user.attach(follower(0), 1);
         writes(device, 2);
         cluster.network.hold(message -> isWriteOf(message, device));
-        SimCall stalled = ends(device.write(2 * BLOCK, BLOCK, false, call -> {}));
+        SimCall stalled = ends(device.write(at(2), BLOCK, false, call -> {}));
         assertThat(stalled.state).isEqualTo(SimOp.State.IN_DOUBT);
         cluster.network.hold(message -> false);
-        SimCall newer = ends(device.write(2 * BLOCK, BLOCK, false, call -> {}));
+        SimCall newer = ends(device.write(at(2), BLOCK, false, call -> {}));
         cluster.network.release();
         cluster.run(SECONDS);
         assertThat(read(device, 2)).isEqualTo(newer.value);
@@ -185,7 +190,7 @@ final class VolumeClientScenarioTest {
         SimDevice other = user().attach(follower(1), TIMEOUT_SECONDS);
         writes(holder, 1);
         cluster.network.hold(message -> isWriteOf(message, holder));
-        SimCall stalled = holder.write(BLOCK, BLOCK, false, call -> {});
+        SimCall stalled = holder.write(at(1), BLOCK, false, call -> {});
         cluster.coordinator().nodeDead(home);
         cluster.run(100 * MILLIS);
         SimCall newer = write(other, 1);
