@@ -132,7 +132,7 @@ final class Node {
         loop.listen(recorder::onAnnouncement);
         loop.listen(this::log);
         keeper.follow(exports::onCatalogue);
-        health = new NodeHealth(loop, coordinator, self);
+        health = new NodeHealth(loop, coordinator, self, links::keyDisputed);
         admin =
                 new ClusterAdmin(
                         config, loop, store, coordinator, key, health, ProgramVersion.get());
@@ -161,6 +161,7 @@ final class Node {
             NettyPeerLinks made =
                     new NettyPeerLinks(
                             config,
+                            key.check(),
                             eventLoop,
                             receiver,
                             new PeerMeters(metrics.registry()),

@@ -405,11 +405,20 @@ final class PeerCodecTest {
     @Test
     void helloRoundTripsAndItsBytesAreFixed() {
         Hello hello =
-                new Hello(Hello.VERSION, Hello.Role.NODE, Hello.Verdict.OTHER_CLUSTER, 3, 9, "bö");
+                new Hello(
+                        Hello.VERSION,
+                        Hello.Role.NODE,
+                        Hello.Verdict.OTHER_CLUSTER,
+                        3,
+                        9,
+                        10,
+                        "bö");
         ByteBuf out = Unpooled.buffer();
         hello.encode(out);
         assertThat(ByteBufUtil.hexDump(out))
-                .isEqualTo("4846505200000001010200030000000300000000000000" + "0962c3b6");
+                .isEqualTo(
+                        "4846505200000001010200030000000300000000000000"
+                                + "09000000000000000a62c3b6");
         byte[] bytes = ByteBufUtil.getBytes(out);
         for (int length = 0; length < bytes.length; length++) {
             assertThat(Hello.decode(Unpooled.wrappedBuffer(bytes, 0, length))).isNull();
