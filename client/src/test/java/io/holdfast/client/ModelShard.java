@@ -44,6 +44,7 @@ final class ModelShard {
     long sequence;
     long generation;
     String holder = "";
+    boolean holderConnected = true;
     boolean powerLost;
     boolean full;
     int conflicts;
@@ -90,7 +91,8 @@ final class ModelShard {
                     new ClientReply.Data(
                             id, read.client(), read.request(), runs(read.block(), read.count()));
             case ClientRequest.AskHolder ask ->
-                    new ClientReply.Holder(id, ask.client(), ask.request(), generation, holder);
+                    new ClientReply.Holder(
+                            id, ask.client(), ask.request(), generation, holderConnected, holder);
         };
     }
 

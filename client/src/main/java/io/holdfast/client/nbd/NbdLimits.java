@@ -36,7 +36,7 @@ public record NbdLimits(
     public static final NbdLimits DEFAULT =
             new NbdLimits(
                     1024,
-                    Duration.ofSeconds(10),
+                    Duration.ofSeconds(30),
                     1024,
                     64 << 10,
                     256L << 20,

@@ -493,6 +493,7 @@ final class ClientDesk {
                 request.client(),
                 request.request(),
                 claim.generation(),
+                liveness.isConnected(claim),
                 gone ? "" : claim.identity());
     }
 

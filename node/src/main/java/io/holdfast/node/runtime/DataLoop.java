@@ -214,8 +214,12 @@ public final class DataLoop implements PeerLinks.Receiver {
                         options, recovered, ShardDriver.versions(shard, store), System.nanoTime());
         ShardDriver driver = handle.drive(shard, replica, store);
         drivers.put(shard, driver);
-        incarnations.forEach(
-                (node, incarnation) -> driver.step(new Event.NodeAlive(node, incarnation)));
+        incarnations.forEach((node, incarnation) -> {
+            driver.step(new Event.NodeAlive(node, incarnation));
+            if (node != self && !links.connected(node)) {
+                driver.step(new Event.NodeLost(node));
+            }
+        });
         for (int dead : liveness.dead()) {
             driver.step(new Event.NodeDead(dead));
         }
@@ -263,6 +267,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     public void disconnected(int from) {
         thread.guard(() -> {
             liveness.disconnected(from, System.nanoTime());
+            tellAll(new Event.NodeLost(from));
             clients.onDisconnected(from);
         });
     }

@@ -180,7 +180,7 @@ final class PeerCodecTest {
                         List.of(
                                 new ClientReply.Run(16, 2, 0, Nonce.NONE, new byte[0]),
                                 new ClientReply.Run(18, 1, 12, nonce, block))));
-        samples.put("Holder", new ClientReply.Holder(SHARD, 2, 10, 2, "client-a"));
+        samples.put("Holder", new ClientReply.Holder(SHARD, 2, 10, 2, true, "client-a"));
         return samples;
     }
 
@@ -342,7 +342,7 @@ final class PeerCodecTest {
                                 false,
                                 0,
                                 Collections.nCopies(16, largest(1))),
-                        new ClientReply.Holder(SHARD, 1, 1, 1, "x".repeat(513)));
+                        new ClientReply.Holder(SHARD, 1, 1, 1, true, "x".repeat(513)));
         for (PeerMessage message : tooLarge) {
             ByteBuf out = Unpooled.buffer();
             assertThatThrownBy(() -> PeerCodec.encode(message, out))
