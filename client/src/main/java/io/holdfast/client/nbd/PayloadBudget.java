@@ -106,11 +106,13 @@ final class PayloadBudget {
 
     private final Pool small;
     private final Pool large;
+    private final long checkPeriodNanos;
     private final LongSupplier nanoTime;
     private final Consumer<Runnable> afterCheckPeriod;
     private final Set<Holder> holders = new LinkedHashSet<>();
     private final Runnable check = this::check;
     private boolean checkScheduled;
+    private long checkDueNanos;
 
     /**
      * @param nanoTime a clock like {@link System#nanoTime}
@@ -121,6 +123,7 @@ final class PayloadBudget {
         long smallBytes = limits.budgetBytes() / SMALL_SHARE;
         this.small = new Pool(smallBytes);
         this.large = new Pool(limits.budgetBytes() - smallBytes);
+        this.checkPeriodNanos = limits.checkPeriod().toNanos();
         this.nanoTime = nanoTime;
         this.afterCheckPeriod = afterCheckPeriod;
     }
@@ -156,17 +159,24 @@ final class PayloadBudget {
     private void scheduleCheck() {
         if (!checkScheduled) {
             checkScheduled = true;
+            checkDueNanos = nanoTime.getAsLong() + checkPeriodNanos;
             afterCheckPeriod.accept(check);
         }
     }
 
     private void check() {
+        long now = nanoTime.getAsLong();
+        boolean late = now - checkDueNanos > checkPeriodNanos;
         checkScheduled = false;
         if (heldBytes() == 0) {
             return;
         }
         scheduleCheck();
-        long now = nanoTime.getAsLong();
+        if (late) {
+            // The process or its loop stood still. What clients did meanwhile is still in the
+            // sockets: they are judged when it has been read.
+            return;
+        }
         for (Holder holder : List.copyOf(holders)) {
             holder.onCheck(now);
         }

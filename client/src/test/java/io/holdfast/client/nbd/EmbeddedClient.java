@@ -10,6 +10,7 @@ import io.netty.buffer.UnpooledByteBufAllocator;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.embedded.EmbeddedChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -81,6 +82,8 @@ final class EmbeddedClient implements AutoCloseable {
                         events,
                         shared::nanoTime);
         channel.config().setAllocator(allocator);
+        int high = limits.outboundHighBytes();
+        channel.config().setWriteBufferWaterMark(new WriteBufferWaterMark(high / 2, high));
         channel.pipeline()
                 .addLast(
                         new ChannelInitializer<Channel>() {

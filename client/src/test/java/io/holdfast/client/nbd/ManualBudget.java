@@ -31,6 +31,13 @@ final class ManualBudget {
         return check != null;
     }
 
+    /** Lets time pass in which the loop does nothing; the check that became due follows. */
+    void standStill(Duration time) {
+        nowNanos += time.toNanos();
+        checkNanos = nowNanos;
+        advance(Duration.ZERO);
+    }
+
     /** Lets time pass, with the checks that are due in it. */
     void advance(Duration time) {
         long end = nowNanos + time.toNanos();
