@@ -48,6 +48,9 @@ final class ReplyWriter {
     private long owedSmall;
     private long owedLarge;
 
+    /** Stays until a settlement ends it, so that whoever stopped for it hears of the end. */
+    private boolean clogged;
+
     /** A mark is on its way, and what these counts were when it was written. */
     private boolean marked;
 
@@ -108,7 +111,10 @@ final class ReplyWriter {
         scheduleFlush();
     }
 
-    /** Data of the last reply, {@code bytes} taken from the budget, go back once they are sent. */
+    /**
+     * The {@code bytes} that the next data took from the budget go back once these are sent. Called
+     * before the data are passed on.
+     */
     void owe(long bytes) {
         if (budget.pool(bytes) == budget.small()) {
             owedSmall += bytes;
@@ -119,7 +125,7 @@ final class ReplyWriter {
 
     /** Whether too many replies wait that no budget bounds. */
     boolean clogged() {
-        return unsentBytes - owed() >= PLAIN_LIMIT;
+        return clogged;
     }
 
     /**
@@ -202,6 +208,7 @@ final class ReplyWriter {
         int bytes = data.readableBytes();
         handedBytes += bytes;
         unsentBytes += bytes;
+        clogged |= unsentBytes - owed() >= PLAIN_LIMIT;
         var _ = channel.write(data, channel.voidPromise());
     }
 
@@ -237,7 +244,6 @@ final class ReplyWriter {
     }
 
     private void settled(long bytes, long small, long large) {
-        boolean wasClogged = clogged();
         unsentBytes -= bytes;
         owedSmall -= small;
         owedLarge -= large;
@@ -251,7 +257,8 @@ final class ReplyWriter {
         if (large > 0) {
             budget.large().release(large);
         }
-        if (wasClogged && !clogged()) {
+        if (clogged && unsentBytes - owed() < PLAIN_LIMIT) {
+            clogged = false;
             onUnclogged.run();
         }
     }

@@ -457,15 +457,15 @@ final class Transmission implements Phase, PayloadBudget.Holder {
         } else {
             NbdReplyEncoder.simple(out, request.cookie(), NBD_SUCCESS);
         }
+        operation.data = null;
+        operation.charged = false;
+        output.owe(length);
         if (copy) {
             out.writeBytes(data);
             data.release();
         } else {
             output.gather(data);
         }
-        operation.data = null;
-        operation.charged = false;
-        output.owe(operation.bytes());
     }
 
     /** Answers a refused request, once its payload, if there is one, has been dropped. */

@@ -353,6 +353,26 @@ class PayloadBudgetTest {
     }
 
     @Test
+    void aPausedConnectionGoesOnWhenDataBecomeReadyJustAsItsRepliesAreTaken() throws Exception {
+        EmbeddedClient client = client();
+        MemoryDevice device = client.exports.device("a");
+        device.hold();
+        client.request(0, NBD_CMD_READ, 1, 0, 4096);
+        client.channel.take(0);
+        int requests = 10_000;
+        var burst = Unpooled.buffer();
+        for (int i = 0; i < requests; i++) {
+            burst.writeBytes(EmbeddedClient.header(0, NBD_CMD_CACHE, 2, 0, 4096));
+        }
+        client.send(burst);
+        assertThat(client.channel.config().isAutoRead()).isFalse();
+        device.completeSome(new Random(1), 1); // gathered, its flush is yet to run
+        client.channel.take(Integer.MAX_VALUE);
+        assertThat(client.available()).isEqualTo(16 * (requests + 1) + 4096);
+        assertThat(client.channel.config().isAutoRead()).isTrue();
+    }
+
+    @Test
     void optionRepliesThatAreNotTakenPauseTheHandshake() throws Exception {
         var exports = new MemoryExports();
         for (int i = 0; i < 100; i++) {
