@@ -219,7 +219,8 @@ final class Node {
                 usual.maxRequestsInFlight(),
                 limits.inFlightBytes(),
                 usual.outboundHighBytes(),
-                NBD_GRACE);
+                NBD_GRACE,
+                NbdLimits.Payloads.forHeap(Runtime.getRuntime().maxMemory()));
     }
 
     /** Without certificate or token, a client is its source address and the node it uses. */
