@@ -44,7 +44,8 @@ public record NbdLimits(
      *     written or the client has taken it, bytes; at least {@link #MIN_BUDGET}. A request that
      *     does not fit waits
      * @param stallLimit a payload of which no byte came for so long ends its connection, and so do
-     *     data that wait for a client which took no byte for so long
+     *     data that wait for a client which took no byte for so long; long, because the client may
+     *     be a machine that was suspended
      * @param pressureGrace under pressure, what is younger is not judged
      * @param pressureBytesPerSecond under pressure, a client that sends or takes its data more
      *     slowly loses its connection; from 1
@@ -74,7 +75,7 @@ public record NbdLimits(
         public static final Payloads DEFAULT =
                 new Payloads(
                         (1L << 30) / HEAP_SHARE,
-                        Duration.ofSeconds(30),
+                        Duration.ofMinutes(10),
                         Duration.ofSeconds(2),
                         64 << 10,
                         Duration.ofSeconds(30));

@@ -131,7 +131,7 @@ class PayloadBudgetTest {
         assertThat(client.isOpen()).isFalse();
         assertThat(client.events.evicted)
                 .containsExactly(
-                        "a: sent nothing for 30000 ms, and 5001 bytes of a payload of "
+                        "a: sent nothing for 600000 ms, and 5001 bytes of a payload of "
                                 + MAX_PAYLOAD);
         assertThat(client.events.aborted).isEmpty();
     }
@@ -229,7 +229,7 @@ class PayloadBudgetTest {
             assertThat(client.isOpen()).isFalse();
             assertThat(client.events.evicted)
                     .containsExactly(
-                            "a: took nothing for 30000 ms of %d bytes of data that wait for it"
+                            "a: took nothing for 600000 ms of %d bytes of data that wait for it"
                                     .formatted(length));
             assertThat(budget.heldBytes()).isZero();
         }
