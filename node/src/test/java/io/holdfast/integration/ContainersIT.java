@@ -56,7 +56,7 @@ class ContainersIT {
     }
 
     private static void create(String volume) {
-        cluster.cli("volume", "create", volume, "--size", "128M").succeeds();
+        cluster.cli("volume", "create", volume, "--size", "64M").succeeds();
     }
 
     private static Path randomFile(String name, int mebibytes) throws IOException {
@@ -80,9 +80,9 @@ class ContainersIT {
                             Tool.run(LIMIT, "nbdinfo", "--size", cluster.nbdUri(node, "seen"))
                                     .succeeds()
                                     .output())
-                    .contains(Integer.toString(128 * MIB));
+                    .contains(Integer.toString(64 * MIB));
         }
-        Path source = randomFile("seen", 128);
+        Path source = randomFile("seen", 64);
         Tool.run(LIMIT, "nbdcopy", source.toString(), cluster.nbdUri(1, "seen")).succeeds();
         assertHolds(3, "seen", source);
         cluster.assertReplicasEqual("seen");
@@ -133,7 +133,7 @@ class ContainersIT {
         create(volume);
         int leader = cluster.leader(volume);
         int through = 1 + leader % 3;
-        try (FioJob fio = FioJob.verifiedWrites(cluster.nbdUri(through, volume), 64, 1500)) {
+        try (FioJob fio = FioJob.verifiedWrites(cluster.nbdUri(through, volume), 32, 1500)) {
             LockSupport.parkNanos(INTO_THE_WRITES.toNanos());
             assertThat(fio.isRunning()).as("fio still writes when the leader is hit").isTrue();
             disturb.act(leader);
@@ -149,7 +149,7 @@ class ContainersIT {
     @Test
     void containerMadeAnewFindsItsDataOrFetchesIt() throws IOException {
         create("kept");
-        Path source = randomFile("kept", 128);
+        Path source = randomFile("kept", 64);
         Tool.run(LIMIT, "nbdcopy", source.toString(), cluster.nbdUri(1, "kept")).succeeds();
         for (boolean empty : new boolean[] {false, true}) {
             cluster.recreate(2, empty);
