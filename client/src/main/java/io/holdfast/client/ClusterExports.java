@@ -26,8 +26,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>An exclusive volume that another client holds is offered read-only. Since people disconnect
  * from one node and connect to another at once, {@link #open} first waits up to a second for the
- * holder to let go. Without an answer from the leader it offers the volume writable: the writes
- * themselves will decide.
+ * holder to let go; and while the holder's node cannot be reached, until its claim may be broken: a
+ * client whose node has just died comes here. Without an answer from the leader the volume is
+ * offered writable: the writes themselves will decide.
  *
  * <p>All calls on one thread, the one that the volume clients run on.
  */
@@ -39,10 +40,16 @@ public final class ClusterExports implements Exports {
     /** How long {@link #open} waits for another client to release the volume. */
     static final long RELEASE_NANOS = 1_000 * MS;
 
+    /**
+     * How long it waits while the holder's node cannot be reached: a little longer than it takes
+     * the leader to give that node up.
+     */
+    static final long GONE_NANOS = 12_000 * MS;
+
     /** How often it asks meanwhile. */
     static final long POLL_NANOS = 100 * MS;
 
-    /** How long it waits for an answer at all. */
+    /** How long it waits for each answer. */
     static final long ANSWER_NANOS = 2_000 * MS;
 
     /** How long {@link #shutdown} lets calls complete before it fails them. */
@@ -114,8 +121,7 @@ public final class ClusterExports implements Exports {
         long now = timers.nanoTime();
         askHolder(
                 use,
-                now,
-                now + ANSWER_NANOS,
+                new Patience(now, now),
                 readOnly -> {
                     release(use);
                     done.accept(Optional.of(new Description(name, volume.sizeBytes(), readOnly)));
@@ -133,35 +139,39 @@ public final class ClusterExports implements Exports {
         long now = timers.nanoTime();
         askHolder(
                 use,
-                now + RELEASE_NANOS,
-                now + ANSWER_NANOS,
+                new Patience(now + RELEASE_NANOS, now + GONE_NANOS),
                 readOnly -> done.accept(Optional.of(new View(use, readOnly))));
     }
 
     /**
-     * Finds out whether another client holds the volume.
+     * When to stop asking again.
      *
-     * @param patientUntil when to stop asking again
-     * @param answerUntil when to stop waiting for an answer
+     * @param connectedNanos while the holder is there
+     * @param lostNanos while its node cannot be reached
      */
-    private void askHolder(
-            Shared use, long patientUntil, long answerUntil, Consumer<Boolean> readOnly) {
+    private record Patience(long connectedNanos, long lostNanos) {
+        boolean endsWith(ClientReply.Holder answer, long nowNanos) {
+            return nowNanos - (answer.connected() ? connectedNanos : lostNanos) >= 0;
+        }
+    }
+
+    /** Finds out whether another client holds the volume. */
+    private void askHolder(Shared use, Patience patience, Consumer<Boolean> readOnly) {
         if (use.volume.attach() == Volume.Attach.SHARED || use.client.isHolder()) {
             readOnly.accept(false);
             return;
         }
-        long wait = Math.max(0, answerUntil - timers.nanoTime());
         use.client.askHolder(
-                wait,
-                holder -> {
-                    if (holder == null || holder.isEmpty() || holder.equals(use.identity.name())) {
+                ANSWER_NANOS,
+                answer -> {
+                    if (answer == null
+                            || answer.identity().isEmpty()
+                            || answer.identity().equals(use.identity.name())) {
                         readOnly.accept(false);
-                    } else if (timers.nanoTime() - patientUntil >= 0) {
+                    } else if (patience.endsWith(answer, timers.nanoTime())) {
                         readOnly.accept(true);
                     } else {
-                        timers.schedule(
-                                POLL_NANOS,
-                                () -> askHolder(use, patientUntil, answerUntil, readOnly));
+                        timers.schedule(POLL_NANOS, () -> askHolder(use, patience, readOnly));
                     }
                 });
     }

@@ -338,7 +338,7 @@ public final class VolumeClient implements BlockDevice {
      * @param waitNanos how long to wait for an answer
      * @param answer called once: identity of the holder, empty when nobody does; null: no answer
      */
-    void askHolder(long waitNanos, Consumer<@Nullable String> answer) {
+    void askHolder(long waitNanos, Consumer<ClientReply.@Nullable Holder> answer) {
         ShardChannel first = channels[0];
         first.submit(
                 new Request(first, now() + waitNanos) {
@@ -360,7 +360,7 @@ public final class VolumeClient implements BlockDevice {
 
                     @Override
                     void succeeded(ClientReply reply) {
-                        answer.accept(((ClientReply.Holder) reply).identity());
+                        answer.accept((ClientReply.Holder) reply);
                     }
 
                     @Override

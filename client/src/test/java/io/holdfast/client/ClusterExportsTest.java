@@ -172,6 +172,33 @@ final class ClusterExportsTest {
         assertThat(opened.getFirst().orElseThrow().readOnly()).isFalse();
     }
 
+    /** A kernel client that was given a read-only device remounts its file system read-only. */
+    @Test
+    void openWaitsUntilTheClaimOfAHolderWhoseNodeDiedMayBeBroken() {
+        BlockDevice alice = open(here, ALICE);
+        assertThat(write(alice, 1)).isEqualTo(Outcome.OK);
+        cluster.shards.forEach(shard -> shard.holderConnected = false);
+        List<Optional<BlockDevice>> opened = opening(there, BOB);
+        cluster.pass(10_000);
+        assertThat(opened).isEmpty();
+        cluster.shards.forEach(shard -> shard.holder = "");
+        cluster.runUntil(() -> !opened.isEmpty(), 300);
+        assertThat(opened.getFirst().orElseThrow().readOnly()).isFalse();
+    }
+
+    @Test
+    void openWaitsNoLongerOnceTheHolderIsSeenToBeThere() {
+        BlockDevice alice = open(here, ALICE);
+        assertThat(write(alice, 1)).isEqualTo(Outcome.OK);
+        cluster.shards.forEach(shard -> shard.holderConnected = false);
+        List<Optional<BlockDevice>> opened = opening(there, BOB);
+        cluster.pass(5_000);
+        assertThat(opened).isEmpty();
+        cluster.shards.forEach(shard -> shard.holderConnected = true);
+        cluster.runUntil(() -> !opened.isEmpty(), 300);
+        assertThat(opened.getFirst().orElseThrow().readOnly()).isTrue();
+    }
+
     @Test
     void openOffersAWritableDeviceWhenNobodyAnswers() {
         cluster.drop = request -> true;

@@ -46,6 +46,7 @@ final class ModelShard {
     String holder = "";
     private String lastHolder = "";
     private int holdersSession;
+    boolean holderConnected = true;
     boolean powerLost;
     boolean full;
     int conflicts;
@@ -92,7 +93,8 @@ final class ModelShard {
                     new ClientReply.Data(
                             id, read.client(), read.request(), runs(read.block(), read.count()));
             case ClientRequest.AskHolder ask ->
-                    new ClientReply.Holder(id, ask.client(), ask.request(), generation, holder);
+                    new ClientReply.Holder(
+                            id, ask.client(), ask.request(), generation, holderConnected, holder);
         };
     }
 

@@ -132,7 +132,7 @@ final class Node {
         loop.listen(recorder::onAnnouncement);
         loop.listen(this::log);
         keeper.follow(exports::onCatalogue);
-        health = new NodeHealth(loop, coordinator, self);
+        health = new NodeHealth(loop, coordinator, self, links::keyDisputed);
         admin =
                 new ClusterAdmin(
                         config, loop, store, coordinator, key, health, ProgramVersion.get());
@@ -161,6 +161,7 @@ final class Node {
             NettyPeerLinks made =
                     new NettyPeerLinks(
                             config,
+                            key.check(),
                             eventLoop,
                             receiver,
                             new PeerMeters(metrics.registry()),
@@ -218,7 +219,8 @@ final class Node {
                 usual.maxRequestsInFlight(),
                 limits.inFlightBytes(),
                 usual.outboundHighBytes(),
-                NBD_GRACE);
+                NBD_GRACE,
+                NbdLimits.Payloads.forHeap(Runtime.getRuntime().maxMemory()));
     }
 
     /** Without certificate or token, a client is its source address and the node it uses. */

@@ -1,8 +1,13 @@
 package io.holdfast.client.admin;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonMappingException;
+import com.fasterxml.jackson.databind.exc.InvalidFormatException;
+import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import java.util.stream.Collectors;
 
 /** Records of this package to and from JSON; the same for client and server. Thread-safe. */
 public final class AdminJson {
@@ -16,9 +21,13 @@ public final class AdminJson {
                     .build();
 
     // What people send to a node is read strictly: a mistyped field must not fall back to a
-    // default.
+    // default, nor one that is there twice or behind the end be chosen by chance.
     private static final JsonMapper STRICT =
-            MAPPER.rebuild().enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES).build();
+            MAPPER.rebuild()
+                    .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
+                    .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .build();
 
     private AdminJson() {}
 
@@ -57,12 +66,44 @@ public final class AdminJson {
         return read(STRICT, json, type);
     }
 
+    /** The library's own texts name its classes and options. */
+    private static String problem(JsonProcessingException e) {
+        String place =
+                e.getLocation() == null
+                        ? ""
+                        : " at line %d, column %d"
+                                .formatted(
+                                        e.getLocation().getLineNr(), e.getLocation().getColumnNr());
+        return switch (e) {
+            case UnrecognizedPropertyException unknown ->
+                    "unknown field "
+                            + unknown.getPropertyName()
+                            + ", known are "
+                            + unknown.getKnownPropertyIds().stream()
+                                    .map(String::valueOf)
+                                    .sorted()
+                                    .collect(Collectors.joining(", "));
+            case InvalidFormatException wrong ->
+                    path(wrong) + " cannot be \"" + wrong.getValue() + "\"" + place;
+            case JsonMappingException wrong when !wrong.getPath().isEmpty() ->
+                    path(wrong) + " has no usable value" + place;
+            case JsonMappingException _ -> "not a JSON object" + place;
+            default -> "not JSON" + place;
+        };
+    }
+
+    private static String path(JsonMappingException e) {
+        return e.getPath().stream()
+                .map(step -> String.valueOf(step.getFieldName()))
+                .collect(Collectors.joining("."));
+    }
+
     private static <T> T read(JsonMapper mapper, String json, Class<T> type) {
         T value;
         try {
             value = mapper.readValue(json, type);
         } catch (JsonProcessingException e) {
-            throw new IllegalArgumentException(e.getOriginalMessage(), e);
+            throw new IllegalArgumentException(problem(e), e);
         }
         if (value == null) {
             throw new IllegalArgumentException("null instead of " + type.getSimpleName());

@@ -88,7 +88,7 @@ final class Handshake implements Phase {
 
     @Override
     public boolean paused() {
-        return waiting || !connection.channel().isWritable();
+        return waiting || connection.output().clogged() || !connection.channel().isWritable();
     }
 
     @Override

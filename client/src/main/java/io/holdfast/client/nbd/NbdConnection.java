@@ -42,7 +42,7 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
         this.service = service;
         this.closed = closed;
         this.remote = channel.remoteAddress();
-        this.output = new ReplyWriter(channel);
+        this.output = new ReplyWriter(channel, service.budget(), this::resumeOrFail);
     }
 
     Channel channel() {
@@ -61,7 +61,7 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
         return output;
     }
 
-    /** {@link System#nanoTime} at the start of the current burst of input. */
+    /** {@link NbdService#nanoTime} at the start of the current burst of input. */
     long nowNanos() {
         return nowNanos;
     }
@@ -134,6 +134,15 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
         }
     }
 
+    /** The same, for callers that must not suffer for one connection. */
+    void resumeOrFail() {
+        try {
+            resume();
+        } catch (RuntimeException | OutOfMemoryError e) {
+            fail(e);
+        }
+    }
+
     /** Ends the handshake; the next byte belongs to {@code next}. */
     void enter(Phase next) {
         phase = next;
@@ -176,6 +185,16 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
         closeNow();
     }
 
+    /** Closes because the client holds memory that others wait for, or does nothing with it. */
+    void evict(String export, String reason) {
+        if (!channel.isOpen()) {
+            return;
+        }
+        LOG.info("nbd client {}, export {}: closing the connection: {}", remote, export, reason);
+        service.events().connectionEvicted(remote, export, reason);
+        closeNow();
+    }
+
     void closeNow() {
         closing = true;
         var _ = channel.close();
@@ -190,7 +209,7 @@ final class NbdConnection extends ChannelInboundHandlerAdapter {
             return;
         }
         processing = true;
-        nowNanos = System.nanoTime();
+        nowNanos = service.nanoTime().getAsLong();
         try {
             boolean more = true;
             while (more && !closing && !phase().paused()) {

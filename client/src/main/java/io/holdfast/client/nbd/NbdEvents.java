@@ -24,6 +24,23 @@ public interface NbdEvents {
     default void connectionAborted(SocketAddress remote, String reason) {}
 
     /**
+     * A connection was closed because it held data of requests and made too little progress.
+     *
+     * @param export name the client used
+     * @param reason for a human
+     */
+    default void connectionEvicted(SocketAddress remote, String export, String reason) {}
+
+    /**
+     * A request waited for its share of the memory for all connections, and has it now.
+     *
+     * @param export name the client used
+     * @param lengthBytes of its data
+     * @param nanos how long it waited
+     */
+    default void payloadWaited(String export, long lengthBytes, long nanos) {}
+
+    /**
      * A request was answered; not called for one whose client was gone before.
      *
      * @param export name the client used

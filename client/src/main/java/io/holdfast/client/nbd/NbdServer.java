@@ -68,7 +68,20 @@ public final class NbdServer {
             throw new IllegalArgumentException("not an epoll event loop: " + loop);
         }
         this.loop = loop;
-        this.service = new NbdService(exports, limits, identify, events);
+        long checkMillis = limits.payloads().checkPeriod().toMillis();
+        var budget =
+                new PayloadBudget(
+                        limits.payloads(),
+                        System::nanoTime,
+                        check -> {
+                            var _ = loop.schedule(check, checkMillis, TimeUnit.MILLISECONDS);
+                        });
+        this.service = new NbdService(exports, limits, budget, identify, events, System::nanoTime);
+    }
+
+    /** On the loop. */
+    PayloadBudget budget() {
+        return service.budget();
     }
 
     /**

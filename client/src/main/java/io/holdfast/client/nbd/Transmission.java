@@ -10,7 +10,6 @@ import io.holdfast.proto.nbd.NbdReplyEncoder;
 import io.holdfast.proto.nbd.NbdRequest;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
-import io.netty.util.internal.OutOfDirectMemoryError;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -24,21 +23,23 @@ import org.slf4j.LoggerFactory;
  * because ciphers work on arrays; a long READ goes through a direct buffer, which the socket takes
  * without a further copy.
  *
- * <p>A request is counted from its header on ({@code bytesInFlight}) until its reply is written;
- * while too much is counted, or the client does not take its replies, nothing is parsed or read.
- * The device is closed exactly once, when the client is gone and no call to it is under way.
+ * <p>A request with data takes their length from the {@link PayloadBudget} of all connections, and
+ * waits for it before it has a buffer. From then on it is counted ({@code bytesInFlight}) until its
+ * reply is written. While a request waits, too much is counted, or the client does not take its
+ * replies, nothing is parsed or read. The device is closed exactly once, when the client is gone
+ * and no call to it is under way.
  */
-final class Transmission implements Phase {
+final class Transmission implements Phase, PayloadBudget.Holder {
     private static final Logger LOG = LoggerFactory.getLogger(Transmission.class);
 
     /**
-     * Payload buffers start with at most this many bytes and grow as the payload arrives: a header
-     * alone must not cost the 32 MiB it announces.
+     * Longer payloads start with a buffer of this many bytes, and get one for all once it is full:
+     * a header alone must not make the loop clear 32 MiB of memory.
      */
     private static final int PAYLOAD_START = 1 << 20;
 
-    /** How much a payload buffer that is full grows; each growth copies what is there. */
-    private static final int PAYLOAD_GROWTH = 4;
+    private static final Refusal SHUTTING_DOWN =
+            new Refusal(NBD_ESHUTDOWN, "the server is shutting down");
 
     /** Room for an error chunk's fields and message, bytes. */
     private static final int ERROR_ROOM = 2 * Integer.BYTES + MAX_STRING;
@@ -47,13 +48,20 @@ final class Transmission implements Phase {
     private final Channel channel;
     private final ReplyWriter output;
     private final NbdLimits limits;
+    private final PayloadBudget budget;
     private final String export;
     private final BlockDevice device;
     private final RequestValidator validator;
     private final boolean structured;
 
-    /** The WRITE whose payload is arriving. */
+    /** The request that waits for the budget. */
+    private @Nullable Operation awaiting;
+
+    /** The WRITE whose payload is arriving, since when, and when its newest byte came. */
     private @Nullable Operation receiving;
+
+    private long payloadStartNanos;
+    private long payloadMovedNanos;
 
     /** A refused WRITE whose payload is arriving, and how much of it is still to be dropped. */
     private @Nullable Operation draining;
@@ -82,6 +90,8 @@ final class Transmission implements Phase {
         this.device = device;
         this.validator = new RequestValidator(device.sizeBytes(), device.readOnly(), structured);
         this.structured = structured;
+        this.budget = connection.service().budget();
+        budget.add(this);
     }
 
     /** Transmission flags of an export; they promise what this class and the device keep. */
@@ -118,18 +128,30 @@ final class Transmission implements Phase {
     @Override
     public boolean paused() {
         return ending
-                || (receiving == null && draining == null && (throttled || !channel.isWritable()));
+                || (receiving == null
+                        && draining == null
+                        && (throttled
+                                || awaiting != null
+                                || output.clogged()
+                                || !channel.isWritable()));
     }
 
     @Override
     public void onShutdown() {
         shuttingDown = true;
+        Operation waiting = stopWaiting();
+        if (waiting != null) {
+            refuseWithPayload(waiting, SHUTTING_DOWN);
+            connection.resumeOrFail();
+        }
         endIfIdle();
     }
 
     @Override
     public void onDisconnect() {
         gone = true;
+        budget.remove(this);
+        var _ = stopWaiting();
         Operation unfinished = receiving;
         if (unfinished != null) {
             receiving = null;
@@ -140,6 +162,79 @@ final class Transmission implements Phase {
         closeDeviceIfIdle();
     }
 
+    /**
+     * The request that waited goes on in a turn of its own: whoever gave the bytes back is in the
+     * middle of something. Until then it is still {@link #awaiting}, so that it can be ended.
+     */
+    @Override
+    public void onGranted() {
+        Operation granted = Objects.requireNonNull(awaiting);
+        granted.charged = true;
+        channel.eventLoop()
+                .execute(() -> {
+                    if (awaiting == granted) {
+                        goOn(granted);
+                    }
+                });
+    }
+
+    private void goOn(Operation granted) {
+        awaiting = null;
+        long now = connection.service().nanoTime().getAsLong();
+        long waited = now - granted.startNanos;
+        connection.service().events().payloadWaited(export, granted.bytes(), waited);
+        try {
+            begin(granted, now);
+            connection.resume();
+        } catch (RuntimeException | OutOfMemoryError e) {
+            connection.fail(e);
+        }
+    }
+
+    @Override
+    public void onCheck(long nowNanos) {
+        if (!channel.isOpen()) {
+            return;
+        }
+        NbdLimits.Payloads payloads = limits.payloads();
+        Operation write = receiving;
+        String reason = write == null ? null : slowness(write, nowNanos, payloads);
+        if (reason == null) {
+            reason = output.slowness(nowNanos, payloads);
+        }
+        if (reason != null) {
+            connection.evict(export, reason);
+        }
+    }
+
+    /** Says what is wrong with the payload that is arriving, or null if nothing is. */
+    private @Nullable String slowness(Operation write, long nowNanos, NbdLimits.Payloads payloads) {
+        int came = write.data().readableBytes();
+        if (nowNanos - payloadMovedNanos >= payloads.stallLimit().toNanos()) {
+            return "sent nothing for %d ms, and %d bytes of a payload of %d"
+                    .formatted(payloads.stallLimit().toMillis(), came, write.bytes());
+        }
+        long age = nowNanos - payloadStartNanos;
+        return budget.pool(write.bytes()).pressed() && payloads.tooSlow(write.bytes(), came, age)
+                ? "sent %d bytes of a payload of %d in %d ms, and others wait"
+                        .formatted(came, write.bytes(), age / 1_000_000)
+                : null;
+    }
+
+    /** Returns the request that waited, if any, without what it had been granted. */
+    private @Nullable Operation stopWaiting() {
+        Operation waiting = awaiting;
+        if (waiting != null) {
+            awaiting = null;
+            if (waiting.charged) {
+                waiting.release();
+            } else {
+                budget.pool(waiting.bytes()).cancel(this);
+            }
+        }
+        return waiting;
+    }
+
     private void accept(NbdRequest request) {
         if (request.type() == NBD_CMD_DISC) {
             ending = true;
@@ -147,45 +242,53 @@ final class Transmission implements Phase {
             return;
         }
         var operation = new Operation(request, connection.nowNanos());
-        Refusal refusal =
-                shuttingDown
-                        ? new Refusal(NBD_ESHUTDOWN, "the server is shutting down")
-                        : validator.check(request);
-        boolean write = request.type() == NBD_CMD_WRITE;
-        if (refusal == null) {
-            if (write && request.length() > 0) {
-                int start = (int) Math.min(request.length(), PAYLOAD_START);
-                operation.data = channel.alloc().heapBuffer(start, (int) request.length());
-                count(operation);
-                receiving = operation;
-            } else {
-                handle(operation);
-            }
-        } else if (write && request.length() > 0) {
-            operation.refusal = refusal;
-            draining = operation;
-            bytesToDrain = request.length();
-        } else {
-            refuse(operation, refusal);
+        Refusal refusal = shuttingDown ? SHUTTING_DOWN : validator.check(request);
+        if (refusal != null) {
+            refuseWithPayload(operation, refusal);
+            return;
         }
+        if (operation.bytes() > 0) {
+            PayloadBudget.Pool pool = budget.pool(operation.bytes());
+            if (!pool.tryTake(operation.bytes())) {
+                awaiting = operation;
+                pool.await(this, operation.bytes());
+                return;
+            }
+            operation.charged = true;
+        }
+        begin(operation, connection.nowNanos());
+    }
+
+    /** Begins a request that is valid and has what it needs of the budget. */
+    private void begin(Operation operation, long nowNanos) {
+        if (operation.request.type() != NBD_CMD_WRITE || operation.bytes() == 0) {
+            handle(operation);
+            return;
+        }
+        count(operation);
+        receiving = operation;
+        payloadStartNanos = nowNanos;
+        payloadMovedNanos = nowNanos;
+        int length = (int) operation.bytes();
+        operation.data = channel.alloc().heapBuffer(Math.min(length, PAYLOAD_START), length);
     }
 
     private boolean receivePayload(StreamInput in, Operation write) {
         ByteBuf data = write.data();
-        int missing = (int) write.request.length() - data.readableBytes();
+        int missing = (int) write.bytes() - data.readableBytes();
         if (missing == 0) {
             receiving = null;
             handle(write);
             return true;
         }
         if (!data.isWritable()) {
-            data.capacity(
-                    (int)
-                            Math.min(
-                                    write.request.length(),
-                                    (long) data.capacity() * PAYLOAD_GROWTH));
+            data.capacity((int) write.bytes());
         }
-        return in.transfer(data, data.writableBytes()) > 0;
+        if (in.transfer(data, data.writableBytes()) == 0) {
+            return false;
+        }
+        payloadMovedNanos = connection.nowNanos();
+        return true;
     }
 
     private boolean drainPayload(StreamInput in, Operation refused) {
@@ -235,17 +338,19 @@ final class Transmission implements Phase {
 
     private void read(Operation operation) {
         int length = (int) operation.request.length();
+        count(operation);
         try {
             operation.data =
                     length < ReplyWriter.COPY_LIMIT
                             ? channel.alloc().heapBuffer(length, length)
                             : channel.alloc().directBuffer(length, length);
-        } catch (OutOfDirectMemoryError e) {
+        } catch (OutOfMemoryError e) {
             LOG.warn("export {}: no memory for a read of {} bytes", export, length, e);
+            uncount(operation);
+            operation.release();
             refuse(operation, new Refusal(NBD_ENOMEM, "out of memory"));
             return;
         }
-        count(operation);
         device.read(operation.request.offset(), operation.data(), operation);
     }
 
@@ -258,10 +363,7 @@ final class Transmission implements Phase {
     private void count(Operation operation) {
         operation.counted = true;
         requestsInFlight++;
-        ByteBuf data = operation.data;
-        if (data != null) {
-            bytesInFlight += data.maxCapacity();
-        }
+        bytesInFlight += operation.bytes();
         throttled |=
                 requestsInFlight >= limits.maxRequestsInFlight()
                         || bytesInFlight >= limits.maxBytesInFlight();
@@ -270,10 +372,7 @@ final class Transmission implements Phase {
     private void uncount(Operation operation) {
         operation.counted = false;
         requestsInFlight--;
-        ByteBuf data = operation.data;
-        if (data != null) {
-            bytesInFlight -= data.maxCapacity();
-        }
+        bytesInFlight -= operation.bytes();
         if (throttled
                 && requestsInFlight <= limits.maxRequestsInFlight() / 2
                 && bytesInFlight <= limits.maxBytesInFlight() / 2) {
@@ -292,7 +391,11 @@ final class Transmission implements Phase {
             closeDeviceIfIdle();
             return;
         }
-        finish(operation, checked(operation, outcome));
+        try {
+            finish(operation, checked(operation, outcome));
+        } finally {
+            operation.release(); // if there was no memory for the reply
+        }
         endIfIdle();
         if (wasThrottled && !throttled) {
             connection.resume();
@@ -354,12 +457,26 @@ final class Transmission implements Phase {
         } else {
             NbdReplyEncoder.simple(out, request.cookie(), NBD_SUCCESS);
         }
+        operation.data = null;
+        operation.charged = false;
+        output.owe(length);
         if (copy) {
             out.writeBytes(data);
-            operation.release();
+            data.release();
         } else {
-            operation.data = null;
             output.gather(data);
+        }
+    }
+
+    /** Answers a refused request, once its payload, if there is one, has been dropped. */
+    private void refuseWithPayload(Operation operation, Refusal refusal) {
+        NbdRequest request = operation.request;
+        if (request.type() == NBD_CMD_WRITE && request.length() > 0) {
+            operation.refusal = refusal;
+            draining = operation;
+            bytesToDrain = request.length();
+        } else {
+            refuse(operation, refusal);
         }
     }
 
@@ -383,7 +500,7 @@ final class Transmission implements Phase {
                         export,
                         kindOf(operation.request.type()),
                         operation.request.length(),
-                        System.nanoTime() - operation.startNanos,
+                        connection.service().nanoTime().getAsLong() - operation.startNanos,
                         error);
     }
 
@@ -437,20 +554,34 @@ final class Transmission implements Phase {
         /** Whether it is among the requests in flight. */
         boolean counted;
 
+        /** Whether {@link #bytes} are taken from the budget. */
+        boolean charged;
+
         Operation(NbdRequest request, long startNanos) {
             this.request = request;
             this.startNanos = startNanos;
+        }
+
+        /** Data that it carries or asks for; 0 with commands that have none. */
+        long bytes() {
+            int type = request.type();
+            return type == NBD_CMD_WRITE || type == NBD_CMD_READ ? request.length() : 0;
         }
 
         ByteBuf data() {
             return Objects.requireNonNull(data);
         }
 
+        /** Gives back the buffer, and its bytes to the budget. Done twice, it does nothing. */
         void release() {
             ByteBuf held = data;
             if (held != null) {
                 data = null;
                 held.release();
+            }
+            if (charged) {
+                charged = false;
+                budget.pool(bytes()).release(bytes());
             }
         }
 

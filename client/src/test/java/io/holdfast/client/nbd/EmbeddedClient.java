@@ -9,6 +9,8 @@ import io.netty.buffer.Unpooled;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.channel.WriteBufferWaterMark;
 import io.netty.channel.embedded.EmbeddedChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -24,7 +26,7 @@ final class EmbeddedClient implements AutoCloseable {
 
     final MemoryExports exports;
     final RecordingEvents events = new RecordingEvents();
-    final EmbeddedChannel channel = new EmbeddedChannel(false, false);
+    final Wire channel = new Wire();
     final List<NbdConnection> closed = new ArrayList<>();
     private final ByteBuf received = Unpooled.buffer();
     private final NbdConnection[] connection = new NbdConnection[1];
@@ -42,10 +44,46 @@ final class EmbeddedClient implements AutoCloseable {
         }
     }
 
+    /** A socket that takes a given number of buffers, by default any. */
+    static final class Wire extends EmbeddedChannel {
+        private int capacity = Integer.MAX_VALUE;
+
+        Wire() {
+            super(false, false);
+        }
+
+        /** From now on takes {@code buffers} more. */
+        void take(int buffers) {
+            capacity = buffers;
+            flush();
+        }
+
+        @Override
+        protected void doWrite(ChannelOutboundBuffer out) {
+            for (; capacity > 0 && out.current() != null; capacity--) {
+                outboundMessages().add(((ByteBuf) out.current()).retain());
+                out.remove();
+            }
+        }
+    }
+
     EmbeddedClient(MemoryExports exports, NbdLimits limits) throws Exception {
+        this(exports, limits, new ManualBudget(limits));
+    }
+
+    EmbeddedClient(MemoryExports exports, NbdLimits limits, ManualBudget shared) throws Exception {
         this.exports = exports;
-        var service = new NbdService(exports, limits, _ -> new ClientIdentity("embedded"), events);
+        var service =
+                new NbdService(
+                        exports,
+                        limits,
+                        shared.budget,
+                        _ -> new ClientIdentity("embedded"),
+                        events,
+                        shared::nanoTime);
         channel.config().setAllocator(allocator);
+        int high = limits.outboundHighBytes();
+        channel.config().setWriteBufferWaterMark(new WriteBufferWaterMark(high / 2, high));
         channel.pipeline()
                 .addLast(
                         new ChannelInitializer<Channel>() {
@@ -68,7 +106,17 @@ final class EmbeddedClient implements AutoCloseable {
     static EmbeddedClient open(
             MemoryExports exports, String name, boolean structured, NbdLimits limits)
             throws Exception {
-        var client = new EmbeddedClient(exports, limits);
+        return open(exports, name, structured, limits, new ManualBudget(limits));
+    }
+
+    static EmbeddedClient open(
+            MemoryExports exports,
+            String name,
+            boolean structured,
+            NbdLimits limits,
+            ManualBudget shared)
+            throws Exception {
+        var client = new EmbeddedClient(exports, limits, shared);
         client.greet(NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES);
         if (structured) {
             client.option(NBD_OPT_STRUCTURED_REPLY);

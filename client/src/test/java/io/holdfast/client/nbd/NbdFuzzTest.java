@@ -35,7 +35,8 @@ class NbdFuzzTest {
                     16,
                     1 << 20,
                     1 << 20,
-                    Duration.ofSeconds(1));
+                    Duration.ofSeconds(1),
+                    NbdLimits.DEFAULT.payloads());
 
     @Test
     void randomBytes() throws Exception {

@@ -12,16 +12,21 @@ import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.nio.NioIoHandler;
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -144,6 +149,98 @@ class NbdServerTest {
         assertThat(PooledByteBufAllocator.DEFAULT.pinnedDirectMemory()).isZero();
     }
 
+    /**
+     * Without a budget for all connections together, these hold {@code 16 * 32 MiB}. All of them go
+     * on sending what is left of the half they mean to send, wherever the server takes some.
+     */
+    @Test
+    void halfSentWritesOfManyConnectionsStayWithinTheBudgetAndOthersAreServed() throws Exception {
+        int hostiles = 16;
+        long budget = 64L << 20;
+        var evictions = new AtomicInteger();
+        var events =
+                new NbdEvents() {
+                    @Override
+                    public void connectionEvicted(
+                            SocketAddress remote, String export, String reason) {
+                        evictions.incrementAndGet();
+                    }
+                };
+        long pinnedBefore = PooledByteBufAllocator.DEFAULT.pinnedHeapMemory();
+        var sockets = new ArrayList<SocketChannel>();
+        try (var server = server(limits(budget), events);
+                var honest = SocketClient.open(server.port, "a")) {
+            var unsent = new ArrayList<ByteBuffer>();
+            for (int i = 0; i < hostiles; i++) {
+                sockets.add(halfHandshaken(server.port));
+                ByteBuf half = EmbeddedClient.header(0, NBD_CMD_WRITE, 1, 0, MAX_PAYLOAD);
+                half.writeZero(MAX_PAYLOAD / 2);
+                unsent.add(half.nioBuffer());
+            }
+            var block = new byte[4096];
+            long slowestNanos = 0;
+            long mostHeld = 0;
+            long mostPinned = 0;
+            for (int cookie = 0; evictions.get() < hostiles - 1; cookie++) {
+                for (int i = 0; i < hostiles; i++) {
+                    try {
+                        sockets.get(i).write(unsent.get(i));
+                    } catch (IOException _) {
+                        unsent.get(i).position(unsent.get(i).limit()); // it was evicted
+                    }
+                }
+                long start = System.nanoTime();
+                honest.send(
+                        EmbeddedClient.header(0, NBD_CMD_WRITE, cookie, 0, block.length)
+                                .writeBytes(block));
+                assertThat(honest.reply(cookie)).isZero();
+                honest.request(NBD_CMD_READ, cookie, 0, block.length);
+                assertThat(honest.reply(cookie)).isZero();
+                honest.in.readFully(block);
+                slowestNanos = Math.max(slowestNanos, System.nanoTime() - start);
+                var held = new AtomicLong();
+                server.onLoop(() -> held.set(server.server.budget().heldBytes()));
+                mostHeld = Math.max(mostHeld, held.get());
+                mostPinned =
+                        Math.max(
+                                mostPinned,
+                                PooledByteBufAllocator.DEFAULT.pinnedHeapMemory() - pinnedBefore);
+            }
+            assertThat(mostHeld).isBetween((long) MAX_PAYLOAD, budget);
+            assertThat(mostPinned).isBetween((long) MAX_PAYLOAD, budget);
+            assertThat(slowestNanos).isLessThan(TimeUnit.SECONDS.toNanos(5));
+
+            // Waits for the last one's bytes, and so ends it.
+            honest.send(
+                    EmbeddedClient.header(0, NBD_CMD_WRITE, 7, 0, MAX_PAYLOAD)
+                            .writeZero(MAX_PAYLOAD));
+            assertThat(honest.reply(7)).isZero();
+            assertThat(evictions.get()).isEqualTo(hostiles);
+            server.onLoop(() -> assertThat(server.server.budget().heldBytes()).isZero());
+        } finally {
+            for (SocketChannel socket : sockets) {
+                socket.close();
+            }
+        }
+        assertThat(PooledByteBufAllocator.DEFAULT.pinnedHeapMemory()).isEqualTo(pinnedBefore);
+    }
+
+    /** A non-blocking socket that has said all of its handshake; the answers stay unread. */
+    private static SocketChannel halfHandshaken(int port) throws IOException {
+        SocketChannel socket =
+                SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+        ByteBuf handshake =
+                Unpooled.buffer()
+                        .writeInt(NBD_FLAG_C_FIXED_NEWSTYLE | NBD_FLAG_C_NO_ZEROES)
+                        .writeLong(IHAVEOPT)
+                        .writeInt(NBD_OPT_EXPORT_NAME)
+                        .writeInt(1)
+                        .writeByte('a');
+        socket.write(handshake.nioBuffer());
+        socket.configureBlocking(false);
+        return socket;
+    }
+
     @Test
     void closeLetsRequestsUnderWayEnd() throws Exception {
         var server = server(NbdLimits.DEFAULT, NbdEvents.NONE);
@@ -209,6 +306,26 @@ class NbdServerTest {
         return server;
     }
 
+    private static NbdLimits limits(long budgetBytes) {
+        NbdLimits base = limits(100, Duration.ofSeconds(10));
+        return new NbdLimits(
+                base.maxConnections(),
+                base.handshakeTimeout(),
+                base.maxOptions(),
+                base.maxOptionBytes(),
+                base.maxDrainedBytes(),
+                base.maxRequestsInFlight(),
+                base.maxBytesInFlight(),
+                base.outboundHighBytes(),
+                base.shutdownGrace(),
+                new NbdLimits.Payloads(
+                        budgetBytes,
+                        Duration.ofSeconds(20),
+                        Duration.ofMillis(100),
+                        64 << 10,
+                        Duration.ofSeconds(1)));
+    }
+
     private static NbdLimits limits(int connections, Duration grace) {
         NbdLimits base = NbdLimits.DEFAULT;
         return new NbdLimits(
@@ -220,6 +337,7 @@ class NbdServerTest {
                 base.maxRequestsInFlight(),
                 base.maxBytesInFlight(),
                 base.outboundHighBytes(),
-                grace);
+                grace,
+                base.payloads());
     }
 }

@@ -10,6 +10,8 @@ final class RecordingEvents implements NbdEvents {
     int closed;
     int refused;
     final List<String> aborted = new ArrayList<>();
+    final List<String> evicted = new ArrayList<>();
+    final List<Long> waitedNanos = new ArrayList<>();
     final List<Done> done = new ArrayList<>();
 
     record Done(String export, Kind kind, long lengthBytes, int error) {}
@@ -32,6 +34,16 @@ final class RecordingEvents implements NbdEvents {
     @Override
     public void connectionAborted(SocketAddress remote, String reason) {
         aborted.add(reason);
+    }
+
+    @Override
+    public void connectionEvicted(SocketAddress remote, String export, String reason) {
+        evicted.add(export + ": " + reason);
+    }
+
+    @Override
+    public void payloadWaited(String export, long lengthBytes, long nanos) {
+        waitedNanos.add(nanos);
     }
 
     @Override

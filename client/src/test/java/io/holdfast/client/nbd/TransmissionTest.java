@@ -164,6 +164,18 @@ class TransmissionTest {
     }
 
     @Test
+    void payloadsUpToOneMebibyteHaveOneBufferFromTheStart() throws Exception {
+        device.hold();
+        try (var client = EmbeddedClient.open(exports, "a", false)) {
+            client.request(0, NBD_CMD_WRITE, 1, 0, 1 << 20);
+            assertThat(client.allocator.metric().usedHeapMemory()).isEqualTo(1 << 20);
+            client.send(Unpooled.buffer().writeZero(1 << 20));
+            assertThat(client.allocator.metric().usedHeapMemory()).isEqualTo(1 << 20);
+            device.completeSome(new Random(1), 1);
+        }
+    }
+
+    @Test
     void wrongMagicClosesTheConnection() throws Exception {
         try (var client = EmbeddedClient.open(exports, "a", false)) {
             client.request(0, NBD_CMD_FLUSH, 1, 0, 0);
@@ -349,7 +361,8 @@ class TransmissionTest {
                 requests,
                 bytes,
                 base.outboundHighBytes(),
-                Duration.ofSeconds(1));
+                Duration.ofSeconds(1),
+                base.payloads());
     }
 
     private static byte[] random(int length) {

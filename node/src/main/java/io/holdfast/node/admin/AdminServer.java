@@ -175,7 +175,9 @@ public final class AdminServer implements AutoCloseable {
     private static Answer get(String method, Supplier<Answer> answer) {
         if (!method.equals("GET") && !method.equals("HEAD")) {
             throw new AdminRefusal(
-                    AdminRefusal.WRONG_METHOD, method + " is not possible here", "use GET");
+                    AdminRefusal.WRONG_METHOD,
+                    method + " is not possible here",
+                    "see docs/admin-api.md for what is");
         }
         return answer.get();
     }

@@ -53,7 +53,7 @@ public final class ClusterAdmin implements AutoCloseable {
         this.local = new LocalStatus(config, loop, coordinator);
         this.cluster = new ClusterStatus(config, coordinator, local);
         this.readiness = new Readiness(coordinator, cluster);
-        this.volumes = new VolumeMaker(config, coordinator, clusterKey, cluster, readiness);
+        this.volumes = new VolumeMaker(config, coordinator, clusterKey, cluster, readiness, health);
         this.hash = new ReplicaHash(loop, store);
     }
 

@@ -153,6 +153,10 @@ public final class Metrics implements AutoCloseable {
                 counter("holdfast.nbd.connections.refused", "Turned away, too many");
         private final Counter aborted =
                 counter("holdfast.nbd.connections.aborted", "Closed for breaking the protocol");
+        private final Counter evicted =
+                counter("holdfast.nbd.connections.evicted", "Closed for being slow with data");
+        private final Timer waited =
+                timer("holdfast.nbd.payload.waits", "Waits for memory for the data of a request");
 
         NbdMeters() {
             for (Kind kind : Kind.values()) {
@@ -185,6 +189,16 @@ public final class Metrics implements AutoCloseable {
         @Override
         public void connectionAborted(SocketAddress remote, String reason) {
             aborted.increment();
+        }
+
+        @Override
+        public void connectionEvicted(SocketAddress remote, String export, String reason) {
+            evicted.increment();
+        }
+
+        @Override
+        public void payloadWaited(String export, long lengthBytes, long nanos) {
+            waited.record(nanos, TimeUnit.NANOSECONDS);
         }
 
         @Override

@@ -7,6 +7,7 @@ import io.holdfast.node.runtime.DataLoop;
 import io.holdfast.node.runtime.DataLoop.ReplicaView;
 import io.holdfast.proto.catalogue.Volume;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,15 +17,22 @@ public final class NodeHealth {
     private final DataLoop loop;
     private final Coordinator coordinator;
     private final int self;
+    private final BooleanSupplier keyDisputed;
     private volatile boolean nbdBound;
     private volatile boolean coordinatorJoined;
     private volatile boolean stopping;
 
-    /** The health of a node that has just begun to start. */
-    public NodeHealth(DataLoop loop, Coordinator coordinator, int self) {
+    /**
+     * The health of a node that has just begun to start.
+     *
+     * @param keyDisputed whether this node's cluster key seems to be the wrong one; any thread
+     */
+    public NodeHealth(
+            DataLoop loop, Coordinator coordinator, int self, BooleanSupplier keyDisputed) {
         this.loop = loop;
         this.coordinator = coordinator;
         this.self = self;
+        this.keyDisputed = keyDisputed;
     }
 
     /** NBD clients can connect from now on. */
@@ -47,6 +55,11 @@ public final class NodeHealth {
         return missing(loop.replicas()) == null;
     }
 
+    /** Whether this node's cluster key seems to be another one than the other nodes'. */
+    boolean keyDisputed() {
+        return keyDisputed.getAsBoolean();
+    }
+
     /** The node's state, for {@code /healthz}. */
     public Health health() {
         String reason = reason();
@@ -58,6 +71,9 @@ public final class NodeHealth {
     private @Nullable String reason() {
         if (stopping) {
             return "the node is stopping";
+        }
+        if (keyDisputed()) {
+            return "this node's cluster key is not that of the other nodes";
         }
         if (!nbdBound) {
             return "NBD is not bound yet";

@@ -42,18 +42,21 @@ final class VolumeMaker {
     private final ClusterKey clusterKey;
     private final ClusterStatus cluster;
     private final Readiness readiness;
+    private final NodeHealth health;
 
     VolumeMaker(
             NodeConfig config,
             Coordinator coordinator,
             ClusterKey clusterKey,
             ClusterStatus cluster,
-            Readiness readiness) {
+            Readiness readiness,
+            NodeHealth health) {
         this.config = config;
         this.coordinator = coordinator;
         this.clusterKey = clusterKey;
         this.cluster = cluster;
         this.readiness = readiness;
+        this.health = health;
     }
 
     /**
@@ -64,6 +67,15 @@ final class VolumeMaker {
      *     be created or does not serve yet
      */
     VolumeLine create(CreateVolume wanted) {
+        if (health.keyDisputed()) {
+            throw new AdminRefusal(
+                    AdminRefusal.UNAVAILABLE,
+                    "this node's cluster key is not that of the other nodes, which could not read"
+                            + " the volume",
+                    "give this node the others' file "
+                            + config.clusterKeyFile().getFileName()
+                            + " and restart it, or ask another node");
+        }
         Volume volume = define(wanted);
         readiness.taken(volume.name());
         try {

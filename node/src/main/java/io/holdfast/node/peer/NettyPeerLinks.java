@@ -31,6 +31,7 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.security.SecureRandom;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -82,6 +83,7 @@ public final class NettyPeerLinks implements PeerLinks {
     private final PeerObserver observer;
     private final PeerLimits limits;
     private final RateLimitedLog refusals = new RateLimitedLog(LOG);
+    private final long keyCheck;
     private final long incarnation = new SecureRandom().nextLong(1, Long.MAX_VALUE);
 
     private final IntObjectMap<Node> nodes = new IntObjectHashMap<>();
@@ -95,6 +97,10 @@ public final class NettyPeerLinks implements PeerLinks {
     /** Accepted connections without a hello, oldest first. */
     private final Set<PeerConnection> waiting = new LinkedHashSet<>();
 
+    /** Nodes whose last hello named another cluster key than this node's. */
+    private final Set<Integer> otherKeys = new HashSet<>();
+
+    private volatile boolean keyDisputed;
     private final List<PeerConnection> toFlush = new ArrayList<>();
     private @Nullable Channel server;
     private @Nullable Future<?> ticks;
@@ -108,15 +114,18 @@ public final class NettyPeerLinks implements PeerLinks {
      * Links that do nothing yet.
      *
      * @param loop the data loop, of Netty's epoll transport
+     * @param keyCheck {@code ClusterKey.check()} of the key that this node holds
      * @param receiver called on the loop only
      */
     public NettyPeerLinks(
             NodeConfig config,
+            long keyCheck,
             EventLoop loop,
             Receiver receiver,
             PeerObserver observer,
             PeerLimits limits) {
         this.config = config;
+        this.keyCheck = keyCheck;
         this.loop = loop;
         this.receiver = receiver;
         this.observer = observer;
@@ -359,6 +368,7 @@ public final class NettyPeerLinks implements PeerLinks {
                 verdict,
                 config.self().number(),
                 incarnation,
+                keyCheck,
                 config.clusterName());
     }
 
@@ -403,7 +413,25 @@ public final class NettyPeerLinks implements PeerLinks {
         if (node == null) {
             return Verdict.UNKNOWN_NODE;
         }
+        if (hello.keyCheck() != keyCheck) {
+            otherKeys.add(hello.node());
+            judgeKeys();
+            return Verdict.OTHER_KEY;
+        }
         return dials(node) ? Verdict.WRONG_DIRECTION : Verdict.WELCOME;
+    }
+
+    /**
+     * Whether this node seems to be the one with the wrong cluster key: others hold another one,
+     * and it is connected with no majority. Any thread.
+     */
+    public boolean keyDisputed() {
+        return keyDisputed;
+    }
+
+    private void judgeKeys() {
+        long connected = nodes.keySet().stream().filter(up::containsKey).count();
+        keyDisputed = !otherKeys.isEmpty() && 2 * (connected + 1) <= config.nodes().size();
     }
 
     private String reason(Verdict verdict, Hello hello) {
@@ -421,6 +449,9 @@ public final class NettyPeerLinks implements PeerLinks {
             case OWN_NUMBER -> "says it is node number " + hello.node() + ", which is this node";
             case WRONG_DIRECTION ->
                     "says it is node number " + hello.node() + ", which is to be dialled from here";
+            case OTHER_KEY ->
+                    "holds another cluster key; every node needs the same file "
+                            + config.clusterKeyFile();
             case TOO_MANY -> "is one agent too many, the limit is " + limits.agents();
         };
     }
@@ -436,6 +467,10 @@ public final class NettyPeerLinks implements PeerLinks {
             refuse(connection, reason(Verdict.OTHER_VERSION, hello));
         } else if (!hello.cluster().equals(config.clusterName())) {
             refuse(connection, reason(Verdict.OTHER_CLUSTER, hello));
+        } else if (hello.keyCheck() != keyCheck) {
+            otherKeys.add(hello.node());
+            judgeKeys();
+            refuse(connection, reason(Verdict.OTHER_KEY, hello));
         } else if (hello.verdict() != Verdict.WELCOME) {
             refuse(connection, "refuses this node: " + hello.verdict());
         } else if (hello.node() != connection.dialled) {
@@ -471,6 +506,7 @@ public final class NettyPeerLinks implements PeerLinks {
             node.incarnation = hello.incarnation();
             node.known = true;
         }
+        otherKeys.remove(number);
         LOG.info(
                 "Connected with {}, incarnation {}",
                 name(node),
@@ -481,6 +517,7 @@ public final class NettyPeerLinks implements PeerLinks {
     private void becomeUp(PeerConnection connection, int number, long processIncarnation) {
         connection.becomeUp(number);
         up.put(number, connection);
+        judgeKeys();
         observer.connected(number);
         turnOpen = true;
         receiver.connected(number, processIncarnation);
@@ -551,6 +588,7 @@ public final class NettyPeerLinks implements PeerLinks {
             } else if (!closed) {
                 LOG.info("Disconnected from {}", name(connection));
             }
+            judgeKeys();
             observer.disconnected(connection.peer);
             if (!closed) {
                 turnOpen = true;

@@ -541,6 +541,7 @@ final class ClientDesk {
                 request.client(),
                 request.request(),
                 claim.generation(),
+                liveness.isConnected(claim),
                 gone ? "" : claim.holder());
     }
 

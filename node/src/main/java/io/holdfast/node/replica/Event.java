@@ -32,6 +32,9 @@ public sealed interface Event {
     /** Give leadership to {@code target}, if it is up to date and this replica leads. */
     record StepAside(int target) implements Event {}
 
+    /** The link to the node broke; its clients may come back with it. */
+    record NodeLost(int node) implements Event {}
+
     /**
      * The node's clients are gone for good (this incarnation of it): their claims may be broken.
      */

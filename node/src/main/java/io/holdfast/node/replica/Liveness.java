@@ -5,23 +5,35 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/** Which nodes' clients are gone for good, as far as this replica was told. */
+/** Which nodes' clients are there, or gone for good, as far as this replica was told. */
 final class Liveness {
+    private final Set<Integer> connected = new TreeSet<>();
     private final Set<Integer> dead = new TreeSet<>();
     private final Map<Integer, Long> incarnations = new TreeMap<>();
 
+    void onLost(int node) {
+        connected.remove(node);
+    }
+
     void onDead(int node) {
+        connected.remove(node);
         dead.add(node);
     }
 
     void onAlive(int node, long incarnation) {
         dead.remove(node);
+        connected.add(node);
         incarnations.put(node, incarnation);
     }
 
     /** The running process of a node, 0: not known. */
     long incarnation(int node) {
         return incarnations.getOrDefault(node, 0L);
+    }
+
+    /** Whether the holder is there now, as far as its node's link tells. */
+    boolean isConnected(Claim claim) {
+        return connected.contains(claim.node()) && !isGone(claim);
     }
 
     /**

@@ -125,6 +125,7 @@ public final class Replica {
                     leadership.handOver(target, nowNanos);
                 }
             }
+            case Event.NodeLost(int node) -> liveness.onLost(node);
             case Event.NodeDead(int node) -> liveness.onDead(node);
             case Event.NodeAlive(int node, long incarnation) -> liveness.onAlive(node, incarnation);
             case Event.EntriesGone(int to) -> {

@@ -59,7 +59,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     private static final int MAX_LOCAL_MESSAGES = 1 << 16;
 
     /** How often the state of the other nodes is looked at. */
-    private static final long LIVENESS_NANOS = 500_000_000L;
+    private static final long GONE_LOOK_NANOS = 500_000_000L;
 
     private static final Logger LOG = LoggerFactory.getLogger(DataLoop.class);
 
@@ -70,7 +70,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     private final RuntimeObserver observer;
     private final PeerLinks links;
     private final LocalClients clients;
-    private final Liveness liveness;
+    private final GoneNodes goneNodes;
 
     /** Running process of each node, as it said when it connected; this node's own included. */
     private final Map<Integer, Long> incarnations = new TreeMap<>();
@@ -132,7 +132,7 @@ public final class DataLoop implements PeerLinks.Receiver {
         this.store = store;
         this.timing = timing;
         this.observer = observer;
-        this.liveness = new Liveness(nodes.stream().filter(node -> node != self).toList());
+        this.goneNodes = new GoneNodes(nodes.stream().filter(node -> node != self).toList());
         this.links = parts.links(this);
         incarnations.put(self, links.incarnation());
         this.clients = parts.clients(new LocalLinks());
@@ -144,9 +144,9 @@ public final class DataLoop implements PeerLinks.Receiver {
      * @param gossip what membership says of the others; may be called at any time, never blocks
      */
     public void start(Supplier<Map<Integer, NodeState>> gossip) {
-        thread.execute(() -> liveness.start(System.nanoTime()));
+        thread.execute(() -> goneNodes.start(System.nanoTime()));
         timers.add(thread.every(timing.tickNanos(), this::tick));
-        timers.add(thread.every(LIVENESS_NANOS, () -> checkLiveness(gossip.get())));
+        timers.add(thread.every(GONE_LOOK_NANOS, () -> checkGone(gossip.get())));
     }
 
     /** Stops the ticks and closes every replica; the store stays open. */
@@ -214,9 +214,13 @@ public final class DataLoop implements PeerLinks.Receiver {
                         options, recovered, ShardDriver.versions(shard, store), System.nanoTime());
         ShardDriver driver = handle.drive(shard, replica, store);
         drivers.put(shard, driver);
-        incarnations.forEach(
-                (node, incarnation) -> driver.step(new Event.NodeAlive(node, incarnation)));
-        for (int dead : liveness.dead()) {
+        incarnations.forEach((node, incarnation) -> {
+            driver.step(new Event.NodeAlive(node, incarnation));
+            if (node != self && !links.connected(node)) {
+                driver.step(new Event.NodeLost(node));
+            }
+        });
+        for (int dead : goneNodes.dead()) {
             driver.step(new Event.NodeDead(dead));
         }
     }
@@ -252,7 +256,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     @Override
     public void connected(int from, long incarnation) {
         thread.guard(() -> {
-            liveness.connected(from);
+            goneNodes.connected(from);
             incarnations.put(from, incarnation);
             tellAll(new Event.NodeAlive(from, incarnation));
             clients.onConnected(from);
@@ -262,7 +266,8 @@ public final class DataLoop implements PeerLinks.Receiver {
     @Override
     public void disconnected(int from) {
         thread.guard(() -> {
-            liveness.disconnected(from, System.nanoTime());
+            goneNodes.disconnected(from, System.nanoTime());
+            tellAll(new Event.NodeLost(from));
             clients.onDisconnected(from);
         });
     }
@@ -298,8 +303,8 @@ public final class DataLoop implements PeerLinks.Receiver {
         tellAll(new Event.Tick());
     }
 
-    private void checkLiveness(Map<Integer, NodeState> gossip) {
-        for (int dead : liveness.newlyDead(gossip, System.nanoTime())) {
+    private void checkGone(Map<Integer, NodeState> gossip) {
+        for (int dead : goneNodes.newlyDead(gossip, System.nanoTime())) {
             LOG.warn("node {} is dead to us: its clients' claims may be broken", dead);
             tellAll(new Event.NodeDead(dead));
         }

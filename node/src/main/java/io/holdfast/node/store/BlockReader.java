@@ -33,21 +33,21 @@ final class BlockReader {
     static final int STAGING_BYTES = 2 * Entry.MAX_SIZE;
 
     private final SegmentTable segments;
-    private final PageCacheFile.@Nullable Calls calls;
+    private final PageCacheFile.@Nullable Reader pageCache;
     private final Executor pool;
     private final Executor loop;
     private boolean withoutWaiting;
 
     BlockReader(
             SegmentTable segments,
-            PageCacheFile.@Nullable Calls calls,
+            PageCacheFile.@Nullable Reader pageCache,
             Executor pool,
             Executor loop) {
         this.segments = segments;
-        this.calls = calls;
+        this.pageCache = pageCache;
         this.pool = pool;
         this.loop = loop;
-        withoutWaiting = calls != null;
+        withoutWaiting = pageCache != null;
     }
 
     /** Reads on the pool only, as on a file system without {@code RWF_NOWAIT}. */
@@ -211,7 +211,7 @@ final class BlockReader {
 
     private boolean readWithoutWaiting(SegmentTable.Handle handle, List<Part> parts, int bytes) {
         PageCacheFile file = handle.cached;
-        if (!withoutWaiting || file == null || calls == null) {
+        if (!withoutWaiting || file == null || pageCache == null) {
             return false;
         }
         long start = parts.getFirst().place;
@@ -224,7 +224,7 @@ final class BlockReader {
             return false;
         }
         for (Part part : parts) {
-            calls.copy((int) (part.place - start), part.payload, part.payload.length);
+            pageCache.copy((int) (part.place - start), part.payload, part.payload.length);
         }
         return true;
     }

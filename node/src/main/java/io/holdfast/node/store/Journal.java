@@ -1,5 +1,6 @@
 package io.holdfast.node.store;
 
+import io.holdfast.node.store.Segments.Fill;
 import io.holdfast.proto.peer.Entry;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -50,6 +51,12 @@ final class Journal implements AutoCloseable {
 
     /** Most bytes that may wait for {@link #write}; more are written on the way. */
     private static final int PENDING_BYTES = 32 << 20;
+
+    /**
+     * A segment's bytes are written ahead if the one before saw at least this many syncs: fewer do
+     * not win back what writing every byte twice costs.
+     */
+    private static final int SYNCS_WORTH_WRITING_AHEAD = 128;
 
     /** A segment that is written to or waits for its last sync. */
     private static final class Segment {
@@ -106,6 +113,7 @@ final class Journal implements AutoCloseable {
     private final ArrayDeque<CompletableFuture<Long>> waitingInside = new ArrayDeque<>();
     private long writtenForSync;
     private long syncedThrough;
+    private int syncsInSegment;
     private boolean stopped;
     private boolean closing;
 
@@ -134,7 +142,7 @@ final class Journal implements AutoCloseable {
         number = Place.segment(end.place());
         offset = Place.offset(end.place());
         if (offset == 0) {
-            segment = new Segment(Segments.prepare(directory, number, segmentBytes));
+            segment = new Segment(Segments.prepare(directory, number, segmentBytes, Fill.RESERVED));
             queueHeader(end.previousEnd());
         } else {
             segment =
@@ -158,7 +166,12 @@ final class Journal implements AutoCloseable {
 
     private Future<FileChannel> prepareNext() {
         int next = number + 1;
-        return preparer.submit(() -> Segments.prepare(directory, next, segmentBytes));
+        Fill fill;
+        synchronized (lock) {
+            fill = syncsInSegment < SYNCS_WORTH_WRITING_AHEAD ? Fill.RESERVED : Fill.WRITTEN;
+            syncsInSegment = 0;
+        }
+        return preparer.submit(() -> Segments.prepare(directory, next, segmentBytes, fill));
     }
 
     /** Place of the next record, unless it does not fit the segment. */
@@ -279,7 +292,7 @@ final class Journal implements AutoCloseable {
             return spare.get();
         } catch (ExecutionException e) {
             LOG.warn("Could not prepare segment {}, trying again", number + 1, e.getCause());
-            return Segments.prepare(directory, number + 1, segmentBytes);
+            return Segments.prepare(directory, number + 1, segmentBytes, Fill.RESERVED);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted while waiting for a segment", e);
@@ -416,6 +429,7 @@ final class Journal implements AutoCloseable {
             }
             synchronized (lock) {
                 syncedThrough = through;
+                syncsInSegment++;
                 for (Segment each : segments) {
                     if (each.full && !unsynced.contains(each)) {
                         closeQuietly(each.file);

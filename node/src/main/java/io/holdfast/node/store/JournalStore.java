@@ -152,9 +152,11 @@ public final class JournalStore implements Store {
                                     loop,
                                     this::fail));
             droppedInScan.forEach(checkpointer::drop);
-            PageCacheFile.Calls calls =
-                    PageCacheFile.Calls.bind(BlockReader.STAGING_BYTES).orElse(null);
-            segments = new SegmentTable(journalDirectory, calls);
+            PageCacheFile.@Nullable Reader pageCache =
+                    Libc.get()
+                            .map(libc -> new PageCacheFile.Reader(libc, BlockReader.STAGING_BYTES))
+                            .orElse(null);
+            segments = new SegmentTable(journalDirectory, pageCache);
             readers =
                     new ThreadPoolExecutor(
                             options.readThreads(),
@@ -164,7 +166,7 @@ public final class JournalStore implements Store {
                             new ArrayBlockingQueue<>(MAX_WAITING_READS),
                             Journal.daemon("store-read"),
                             new ThreadPoolExecutor.CallerRunsPolicy());
-            blockReader = new BlockReader(segments, calls, readers, loop);
+            blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
         } catch (IOException | RuntimeException e) {
             for (AutoCloseable each : opened.reversed()) {

@@ -18,17 +18,17 @@ final class SegmentTable implements AutoCloseable {
     static final int MAX_OPEN = 256;
 
     private final Path directory;
-    private final PageCacheFile.@Nullable Calls calls;
+    private final PageCacheFile.@Nullable Reader pageCache;
     private final LinkedHashMap<Integer, Handle> open = new LinkedHashMap<>(16, 0.75f, true);
 
     /**
      * Opens segments of a directory.
      *
-     * @param calls null: no reads without waiting
+     * @param pageCache null: no reads without waiting
      */
-    SegmentTable(Path directory, PageCacheFile.@Nullable Calls calls) {
+    SegmentTable(Path directory, PageCacheFile.@Nullable Reader pageCache) {
         this.directory = directory;
-        this.calls = calls;
+        this.pageCache = pageCache;
     }
 
     /** A segment open for reading. While it is pinned it is neither closed nor removed. */
@@ -68,7 +68,7 @@ final class SegmentTable implements AutoCloseable {
             Path path = Segments.file(directory, segment);
             FileChannel file = FileChannel.open(path, StandardOpenOption.READ);
             try {
-                handle = new Handle(file, calls == null ? null : calls.open(path));
+                handle = new Handle(file, pageCache == null ? null : pageCache.open(path));
             } catch (IOException e) {
                 file.close();
                 throw e;

@@ -43,6 +43,7 @@ class AdminServerTest {
     private final HttpClient http = HttpClient.newHttpClient();
     private TestNode node;
     private NodeHealth health;
+    private volatile boolean keyDisputed;
     private ClusterAdmin admin;
     private AdminServer server;
 
@@ -62,7 +63,7 @@ class AdminServerTest {
                         directory,
                         directory.resolve("key"),
                         new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20));
-        health = new NodeHealth(node.loop, coordinator, 1);
+        health = new NodeHealth(node.loop, coordinator, 1, () -> keyDisputed);
         admin =
                 new ClusterAdmin(
                         config,
@@ -106,6 +107,18 @@ class AdminServerTest {
         HttpResponse<String> response = ask(method, path, body);
         assertThat(response.statusCode()).as(response.body()).isEqualTo(status);
         assertThat(AdminJson.read(response.body(), AdminError.class).error()).contains(about);
+    }
+
+    /** The volume's key would be wrapped with a key that no other node holds. */
+    @Test
+    void aNodeWithTheWrongClusterKeyMakesNoVolumesAndSaysSo() throws Exception {
+        keyDisputed = true;
+        HttpResponse<String> refused =
+                ask("POST", "/v1/volumes", "{\"name\":\"data\",\"sizeBytes\":1073741824}");
+        assertThat(refused.statusCode()).isEqualTo(503);
+        assertThat(refused.body()).contains("this node's cluster key is not that of");
+        assertThat(get("/v1/status", StatusDocument.class).volumes()).isEmpty();
+        assertThat(ask("GET", "/healthz", "").body()).contains("this node's cluster key");
     }
 
     @Test

@@ -97,12 +97,22 @@ final class NettyPeerLinksTest {
     }
 
     private static Hello hello(int node, long incarnation) {
+        return hello(node, incarnation, TestPeer.KEY_CHECK);
+    }
+
+    private static Hello hello(int node, long incarnation, long keyCheck) {
         return new Hello(
-                Hello.VERSION, Hello.Role.NODE, Hello.Verdict.WELCOME, node, incarnation, CLUSTER);
+                Hello.VERSION,
+                Hello.Role.NODE,
+                Hello.Verdict.WELCOME,
+                node,
+                incarnation,
+                keyCheck,
+                CLUSTER);
     }
 
     private static Hello agent() {
-        return new Hello(Hello.VERSION, Hello.Role.AGENT, Hello.Verdict.WELCOME, 0, 1, CLUSTER);
+        return new Hello(Hello.VERSION, Hello.Role.AGENT, Hello.Verdict.WELCOME, 0, 1, 0, CLUSTER);
     }
 
     private static Hello hear(Socket socket) throws IOException {
@@ -328,8 +338,10 @@ final class NettyPeerLinksTest {
                                 Hello.Verdict.WELCOME,
                                 1,
                                 1,
+                                TestPeer.KEY_CHECK,
                                 "prod\nforged"),
-                        new Hello(9, Hello.Role.NODE, Hello.Verdict.WELCOME, 1, 1, CLUSTER),
+                        new Hello(9, Hello.Role.NODE, Hello.Verdict.WELCOME, 1, 1, 0, CLUSTER),
+                        hello(1, 1, TestPeer.KEY_CHECK + 1),
                         hello(2, 1),
                         hello(3, 1),
                         hello(4, 1));
@@ -337,6 +349,7 @@ final class NettyPeerLinksTest {
                 List.of(
                         Hello.Verdict.OTHER_CLUSTER,
                         Hello.Verdict.OTHER_VERSION,
+                        Hello.Verdict.OTHER_KEY,
                         Hello.Verdict.OWN_NUMBER,
                         Hello.Verdict.WRONG_DIRECTION,
                         Hello.Verdict.UNKNOWN_NODE);
@@ -348,6 +361,23 @@ final class NettyPeerLinksTest {
         }
         assertThat(second.refused).hasValue(wrong.size());
         assertThat(second.happened).isEmpty();
+    }
+
+    /** Of three nodes, the one whose key two others do not share is the wrong one. */
+    @Test
+    void aNodeWithoutAMajorityOfItsKeyKnowsThatItsKeyIsDisputed() throws Exception {
+        TestPeer second = peer(2);
+        assertThat(second.links.keyDisputed()).isFalse();
+        Socket socket = dial(2);
+        say(socket, hello(1, 1, TestPeer.KEY_CHECK + 1));
+        assertThat(hear(socket).verdict()).isEqualTo(Hello.Verdict.OTHER_KEY);
+        assertThat(second.links.keyDisputed()).isTrue();
+        Socket corrected = dial(2);
+        say(corrected, hello(1, 2));
+        assertThat(hear(corrected).verdict()).isEqualTo(Hello.Verdict.WELCOME);
+        assertThat(second.happened.poll(TestPeer.WAIT_SECONDS, TimeUnit.SECONDS))
+                .contains("connected");
+        assertThat(second.links.keyDisputed()).isFalse();
     }
 
     @Test

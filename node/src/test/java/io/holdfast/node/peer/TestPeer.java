@@ -29,6 +29,7 @@ import org.jspecify.annotations.Nullable;
 /** One side of a test: links on a loop of their own, and all that the receiver was told. */
 final class TestPeer implements AutoCloseable {
     static final int WAIT_SECONDS = 20;
+    static final long KEY_CHECK = 77;
 
     /** Quick enough for tests, with room for a busy machine. */
     static final PeerLimits QUICK = new PeerLimits(64L << 20, 4, 2, 1000, 600, 100, 3000, 20, 100);
@@ -51,7 +52,7 @@ final class TestPeer implements AutoCloseable {
     TestPeer(NodeConfig config, PeerLimits limits) throws Exception {
         group = new MultiThreadIoEventLoopGroup(1, EpollIoHandler.newFactory());
         loop = group.next();
-        links = new NettyPeerLinks(config, loop, new Told(), new Counted(), limits);
+        links = new NettyPeerLinks(config, KEY_CHECK, loop, new Told(), new Counted(), limits);
         links.start().get(WAIT_SECONDS, TimeUnit.SECONDS);
     }
 

@@ -169,7 +169,7 @@ class RecoveryTest {
     @Test
     void segmentsWithoutAMapAreRefused() throws IOException {
         Files.createDirectories(journal());
-        Segments.prepare(journal(), 1, 1 << 20).close();
+        Segments.prepare(journal(), 1, 1 << 20, Segments.Fill.WRITTEN).close();
 
         assertThatThrownBy(() -> open("boot-1"))
                 .isInstanceOf(StoreException.class)

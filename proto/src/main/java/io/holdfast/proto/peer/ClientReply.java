@@ -33,9 +33,16 @@ public sealed interface ClientReply extends PeerMessage {
      * Who holds the volume.
      *
      * @param generation of the newest claim, 0: never claimed
+     * @param connected whether the leader has a link to the holder's node just now
      * @param identity of the holder, empty: nobody holds it now
      */
-    record Holder(ShardId shard, int client, long request, long generation, String identity)
+    record Holder(
+            ShardId shard,
+            int client,
+            long request,
+            long generation,
+            boolean connected,
+            String identity)
             implements ClientReply {}
 
     /**

@@ -30,7 +30,7 @@ final class ClientReplyCodec {
             case Done _ -> DONE_SIZE;
             case Refused m -> REFUSED_BEFORE_TEXT + text(m).length;
             case Data m -> COMMON_SIZE + 4 + runsSize(m.runs());
-            case Holder m -> COMMON_SIZE + 8 + FieldWriter.identitySize(m.identity());
+            case Holder m -> COMMON_SIZE + 8 + 1 + FieldWriter.identitySize(m.identity());
         };
     }
 
@@ -188,13 +188,14 @@ final class ClientReplyCodec {
      *    4 client
      *    8 request
      *    8 generation
+     *    1 connected        boolean
      *    2 identity length  at most Entry.MAX_IDENTITY_BYTES
      *      identity         UTF-8, empty: nobody
      * </pre>
      */
     private static void holder(Holder m, ByteBuf out) {
         begin(PeerCodec.TYPE_HOLDER, m, out);
-        out.writeLong(m.generation());
+        out.writeLong(m.generation()).writeBoolean(m.connected());
         FieldWriter.text(out, FieldWriter.utf8(m.identity()));
     }
 
@@ -204,6 +205,7 @@ final class ClientReplyCodec {
                 client(in),
                 request(in),
                 in.naturalLong("generation"),
+                in.bool("connected"),
                 in.text("identity", 0, Entry.MAX_IDENTITY_BYTES));
     }
 }

@@ -19,11 +19,18 @@ import org.jspecify.annotations.Nullable;
  *     10    2 name length  1 to {@link #MAX_CLUSTER_BYTES}
  *     12    4 node         the sender's number, from 1; 0 from an agent
  *     16    8 incarnation  random, new with each start of the sender's process
- *     24      cluster      name in UTF-8
+ *     24    8 key check    tells cluster keys apart without telling the key; 0 from an agent
+ *     32      cluster      name in UTF-8
  * </pre>
  */
 public record Hello(
-        int version, Role role, Verdict verdict, int node, long incarnation, String cluster) {
+        int version,
+        Role role,
+        Verdict verdict,
+        int node,
+        long incarnation,
+        long keyCheck,
+        String cluster) {
     /** First four bytes. */
     public static final int MAGIC = 0x48465052;
 
@@ -31,7 +38,7 @@ public record Hello(
     public static final int VERSION = 1;
 
     /** Bytes before the cluster's name. */
-    public static final int HEADER_SIZE = 24;
+    public static final int HEADER_SIZE = 32;
 
     /** Longest cluster name in bytes of UTF-8. */
     public static final int MAX_CLUSTER_BYTES = 255;
@@ -50,7 +57,8 @@ public record Hello(
                 name.length,
                 MAX_CLUSTER_BYTES);
         out.writeInt(MAGIC).writeInt(version).writeByte(role.code).writeByte(verdict.code);
-        out.writeShort(name.length).writeInt(node).writeLong(incarnation).writeBytes(name);
+        out.writeShort(name.length).writeInt(node).writeLong(incarnation);
+        out.writeLong(keyCheck).writeBytes(name);
     }
 
     /**
@@ -72,7 +80,7 @@ public record Hello(
         }
         int version = in.getInt(start + 4);
         if (version != VERSION) {
-            return new Hello(version, Role.NODE, Verdict.WELCOME, 0, 0, "");
+            return new Hello(version, Role.NODE, Verdict.WELCOME, 0, 0, 0, "");
         }
         if (there < HEADER_SIZE) {
             return null;
@@ -91,9 +99,10 @@ public record Hello(
             return null;
         }
         long incarnation = in.getLong(start + 16);
+        long keyCheck = in.getLong(start + 24);
         String cluster = in.toString(start + HEADER_SIZE, nameLength, StandardCharsets.UTF_8);
         in.skipBytes(HEADER_SIZE + nameLength);
-        return new Hello(version, role, verdict, node, incarnation, cluster);
+        return new Hello(version, role, verdict, node, incarnation, keyCheck, cluster);
     }
 
     /** Who speaks. The code is the wire format. */
@@ -131,7 +140,9 @@ public record Hello(
         /** Nodes with lower numbers dial those with higher ones, never the other way. */
         WRONG_DIRECTION(5),
         /** No room for another agent. */
-        TOO_MANY(6);
+        TOO_MANY(6),
+        /** The dialler holds another cluster key. */
+        OTHER_KEY(7);
 
         public final int code;
 

@@ -187,7 +187,7 @@ final class Messages {
                     }
                     return new Data(shard(r), nat(r), pos(r), List.copyOf(runs));
                 });
-        maker(Holder.class, r -> new Holder(shard(r), nat(r), pos(r), num(r), text(r, 0)));
+        maker(Holder.class, r -> new Holder(shard(r), nat(r), pos(r), num(r), bool(r), text(r, 0)));
     }
 
     static Iterable<Class<? extends PeerMessage>> types() {

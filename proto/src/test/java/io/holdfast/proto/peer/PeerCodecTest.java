@@ -180,7 +180,7 @@ final class PeerCodecTest {
                         List.of(
                                 new ClientReply.Run(16, 2, 0, Nonce.NONE, new byte[0]),
                                 new ClientReply.Run(18, 1, 12, nonce, block))));
-        samples.put("Holder", new ClientReply.Holder(SHARD, 2, 10, 2, "client-a"));
+        samples.put("Holder", new ClientReply.Holder(SHARD, 2, 10, 2, true, "client-a"));
         return samples;
     }
 
@@ -342,7 +342,7 @@ final class PeerCodecTest {
                                 false,
                                 0,
                                 Collections.nCopies(16, largest(1))),
-                        new ClientReply.Holder(SHARD, 1, 1, 1, "x".repeat(513)));
+                        new ClientReply.Holder(SHARD, 1, 1, 1, true, "x".repeat(513)));
         for (PeerMessage message : tooLarge) {
             ByteBuf out = Unpooled.buffer();
             assertThatThrownBy(() -> PeerCodec.encode(message, out))
@@ -405,11 +405,20 @@ final class PeerCodecTest {
     @Test
     void helloRoundTripsAndItsBytesAreFixed() {
         Hello hello =
-                new Hello(Hello.VERSION, Hello.Role.NODE, Hello.Verdict.OTHER_CLUSTER, 3, 9, "bö");
+                new Hello(
+                        Hello.VERSION,
+                        Hello.Role.NODE,
+                        Hello.Verdict.OTHER_CLUSTER,
+                        3,
+                        9,
+                        10,
+                        "bö");
         ByteBuf out = Unpooled.buffer();
         hello.encode(out);
         assertThat(ByteBufUtil.hexDump(out))
-                .isEqualTo("4846505200000001010200030000000300000000000000" + "0962c3b6");
+                .isEqualTo(
+                        "4846505200000001010200030000000300000000000000"
+                                + "09000000000000000a62c3b6");
         byte[] bytes = ByteBufUtil.getBytes(out);
         for (int length = 0; length < bytes.length; length++) {
             assertThat(Hello.decode(Unpooled.wrappedBuffer(bytes, 0, length))).isNull();

@@ -19,7 +19,7 @@ import java.util.TreeMap;
  *
  * <p>No clock, no threads: owned by the data loop.
  */
-final class Liveness {
+final class GoneNodes {
     /** A link that is down for this long means that the node is dead, whatever gossip says. */
     static final long GONE_NANOS = 10_000_000_000L;
 
@@ -56,7 +56,7 @@ final class Liveness {
      *
      * @param others all configured nodes but this one
      */
-    Liveness(List<Integer> others) {
+    GoneNodes(List<Integer> others) {
         others.forEach(other -> peers.put(other, new Peer()));
     }
 
