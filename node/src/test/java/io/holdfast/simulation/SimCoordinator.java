@@ -106,6 +106,11 @@ final class SimCoordinator {
         toOthers(node, new Event.NodeDead(node));
     }
 
+    /** A node's process died, and its connections with it; others notice one by one. */
+    void linksLost(int node) {
+        toOthers(node, new Event.NodeLost(node));
+    }
+
     /** A node's process is there; it and the others learn which one, one by one. */
     void nodeAlive(int node) {
         Event alive = alive(node);

@@ -281,6 +281,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         check(
                 outcome == Outcome.OK
                         || outcome == Outcome.IO_ERROR
+                        || (outcome == Outcome.NO_SPACE
+                                && cluster.options.faults().fullDisk()
+                                && call.isChange())
                         || (outcome == Outcome.NOT_PERMITTED
                                 && cluster.options.exclusive()
                                 && call.isChange()),
@@ -489,8 +492,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         }
         return switch (refused.why()) {
             case NOT_LEADER, BUSY -> false;
-            case HELD, FENCED, CONFLICT, POWER_LOSS -> true;
-            case NO_SPACE, IO_ERROR, UNKNOWN_SHARD ->
+            case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE -> true;
+            case IO_ERROR, UNKNOWN_SHARD ->
                     throw new SimFailure("refusal", "unexpected " + refused);
         };
     }
@@ -510,7 +513,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
             case ClientReply.Refused refused -> {
                 cluster.counters.add("volume clients told " + refused.why(), 1);
-                if (op != null && refused.why() == Refusal.CONFLICT) {
+                if (op != null
+                        && (refused.why() == Refusal.CONFLICT
+                                || refused.why() == Refusal.NO_SPACE)) {
                     op.inDoubt();
                 } else if (op != null) {
                     op.settled(now);

@@ -53,6 +53,9 @@ final class SimFaults {
         if (allowed.wrongHints()) {
             kinds.add(this::wrongHint);
         }
+        if (allowed.fullDisk()) {
+            kinds.add(this::fillDisk);
+        }
         if (!kinds.isEmpty()) {
             next(kinds);
         }
@@ -78,6 +81,7 @@ final class SimFaults {
         over = true;
         cluster.network.mendAll();
         for (SimNode node : cluster.nodes()) {
+            node.setFull(false);
             if (keptDown.contains(node)) {
                 if (node.isUp()) {
                     node.crash();
@@ -222,6 +226,13 @@ final class SimFaults {
             count("power losses of a majority");
             cluster.majorityForgot();
         }
+    }
+
+    private void fillDisk() {
+        SimNode node = anyNode();
+        count("disks full");
+        node.setFull(true);
+        cluster.queue.after(aWhile(), () -> node.setFull(false));
     }
 
     private void wipe() {

@@ -23,6 +23,7 @@ final class SimNode {
     private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
     private final ArrayDeque<Runnable> work = new ArrayDeque<>();
     private boolean up;
+    private boolean full;
     private boolean paused;
     private boolean working;
     private boolean lostPower;
@@ -88,6 +89,21 @@ final class SimNode {
         return store;
     }
 
+    /** Whether the disk has room for new data; the process, if there is one, is told. */
+    void setFull(boolean isFull) {
+        if (full != isFull) {
+            full = isFull;
+            cluster.trace.add(name(), full ? "disk is full" : "disk has room");
+            if (up) {
+                tellSpace();
+            }
+        }
+    }
+
+    private void tellSpace() {
+        cluster.shards().forEach(shard -> tell(shard, new Event.SpaceChanged(full)));
+    }
+
     /** Starts the process. */
     void start() {
         up = true;
@@ -105,6 +121,9 @@ final class SimNode {
                             store,
                             random.child("replica " + store.shard() + " " + incarnation),
                             unclean));
+        }
+        if (full) {
+            tellSpace();
         }
         int mine = incarnation;
         cluster.queue.after(
@@ -156,6 +175,7 @@ final class SimNode {
 
     private void die(String how) {
         cluster.trace.add(name(), how);
+        cluster.coordinator().linksLost(number);
         up = false;
         if (paused) {
             paused = false;

@@ -70,9 +70,10 @@ record SimOptions(
             boolean partition,
             boolean wipe,
             boolean wrongHints,
+            boolean fullDisk,
             long gapMaxNanos) {
         static final Faults NONE =
-                new Faults(false, false, false, false, false, false, false, false, SECONDS);
+                new Faults(false, false, false, false, false, false, false, false, false, SECONDS);
     }
 
     /** Three nodes, one shard, nothing goes wrong: where scenarios start from. */
@@ -139,6 +140,7 @@ record SimOptions(
                         quorumReads && random.chance(0.5),
                         random.chance(0.6),
                         !majorityPowerLoss && random.chance(0.25),
+                        random.chance(0.2),
                         random.chance(0.2),
                         random.between(200, 3000) * MILLIS);
         return new SimOptions(

@@ -181,6 +181,11 @@ final class ClientDesk {
         if (!mayNumber(origin, write, key, write.lowWater(), write.generation())) {
             return;
         }
+        if (leadership.isDiskFull()) {
+            // Of what is no new data, trims above all, the disks' reserves have room for plenty.
+            refuse(origin, write, Refusal.NO_SPACE);
+            return;
+        }
         if (!conditionHolds(write)) {
             // A leader that has been deposed without knowing it may lack the very entry that this
             // write became elsewhere; its client would take CONFLICT for "did not run", and merge

@@ -32,6 +32,12 @@ public sealed interface Event {
     /** Give leadership to {@code target}, if it is up to date and this replica leads. */
     record StepAside(int target) implements Event {}
 
+    /**
+     * Whether this replica's disk has room for new data. Not having it is no failure: what is
+     * appended all the same still has room in a reserve.
+     */
+    record SpaceChanged(boolean full) implements Event {}
+
     /** The link to the node broke; its clients may come back with it. */
     record NodeLost(int node) implements Event {}
 

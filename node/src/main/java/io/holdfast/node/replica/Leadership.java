@@ -33,6 +33,7 @@ final class Leadership {
     private final ClientDesk desk;
 
     private boolean serving;
+    private boolean followersFull;
     private final long electedNanos;
     private long lastSentNanos;
     private long nextHeartbeatNanos;
@@ -116,7 +117,7 @@ final class Leadership {
 
     /** Nobody has followed for so long that others may have a leader by now. */
     boolean isForsaken(long nowNanos) {
-        return nowNanos - 2 * timing.silenceNanos() > Math.max(confirmedNanos(), electedNanos);
+        return nowNanos - 2 * timing.pausedNanos() > Math.max(confirmedNanos(), electedNanos);
     }
 
     // ---- commit
@@ -155,6 +156,9 @@ final class Leadership {
             }
             desk.onApplied();
         }
+        followersFull =
+                followers.stream()
+                        .anyMatch(f -> f.full && f.isFollower() && !isOffline(f, nowNanos));
         desk.onDurable(majorityDurable());
         desk.onConfirmed(nowNanos);
     }
@@ -185,7 +189,7 @@ final class Leadership {
             } else if (follower.applied >= begin.baseSequence()) {
                 // It got there by entries that were still on their way, or its last answer is lost.
                 follower.installBegin = null;
-                follower.toProbe(follower.applied + 1);
+                follower.toProbe(follower.applied + 1, lastSentNanos);
             }
             return;
         }
@@ -200,8 +204,9 @@ final class Leadership {
             follower.durable =
                     Math.max(follower.durable, Math.min(reply.durable(), reply.matched()));
             follower.toReplicate();
-        } else if (reply.last() + 1 < follower.next) {
-            follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1));
+        } else if (reply.last() + 1 < follower.next
+                && reply.sentNanos() >= follower.rejectionsFromNanos) {
+            follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1), lastSentNanos);
         }
     }
 
@@ -402,15 +407,24 @@ final class Leadership {
         return true;
     }
 
+    /**
+     * Whether a write has no room: here, or with a follower that takes part. One full disk is
+     * enough, because a replica that misses writes is none for long.
+     */
+    boolean isDiskFull() {
+        return data.full || followersFull;
+    }
+
+    private boolean isOffline(Progress follower, long nowNanos) {
+        return follower.isStale(nowNanos, OFFLINE_HEARTBEATS * timing.heartbeatNanos());
+    }
+
     List<ReplicaStatus.Follower> status(long nowNanos) {
         List<ReplicaStatus.Follower> lines = new ArrayList<>();
         for (Progress follower : followers) {
-            boolean offline =
-                    follower.isStale(nowNanos, OFFLINE_HEARTBEATS * timing.heartbeatNanos());
+            boolean offline = isOffline(follower, nowNanos);
             boolean inSync =
-                    !follower.learner
-                            && follower.mode != Progress.Mode.INSTALL
-                            && data.log.last() - follower.matched <= IN_SYNC_ENTRIES;
+                    follower.isFollower() && data.log.last() - follower.matched <= IN_SYNC_ENTRIES;
             lines.add(
                     new ReplicaStatus.Follower(
                             follower.node,

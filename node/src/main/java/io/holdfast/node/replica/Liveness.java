@@ -31,9 +31,13 @@ final class Liveness {
         return incarnations.getOrDefault(node, 0L);
     }
 
+    boolean isConnected(int node) {
+        return connected.contains(node);
+    }
+
     /** Whether the holder is there now, as far as its node's link tells. */
     boolean isConnected(Claim claim) {
-        return connected.contains(claim.node()) && !isGone(claim);
+        return isConnected(claim.node()) && !isGone(claim);
     }
 
     /**

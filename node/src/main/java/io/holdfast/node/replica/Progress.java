@@ -27,6 +27,10 @@ final class Progress {
     long durable;
     long applied;
     boolean learner;
+
+    /** Its disk has no room for new data. */
+    boolean full;
+
     long lastHeardNanos;
     boolean heard;
 
@@ -37,6 +41,7 @@ final class Progress {
     private long ignoreBefore = Long.MIN_VALUE;
 
     boolean probeUnderWay;
+    long rejectionsFromNanos = Long.MIN_VALUE;
 
     /** What the catch-up began with; repeated as it is, since its state belongs to its base. */
     @Nullable InstallBegin installBegin;
@@ -65,12 +70,21 @@ final class Progress {
             ignoreBefore = newestSentNanos + 1;
         }
         learner = reply.learner();
+        full = reply.full();
         confirmedNanos = Math.max(confirmedNanos, reply.sentNanos());
         applied = reply.applied();
         return true;
     }
 
-    void toProbe(long newNext) {
+    /**
+     * Looks for the place where the logs part.
+     *
+     * @param newestSentNanos rejections of what was sent before say nothing new: many frames may be
+     *     under way when the first one is rejected, and going back for each of them would send the
+     *     rest of the log as often
+     */
+    void toProbe(long newNext, long newestSentNanos) {
+        rejectionsFromNanos = newestSentNanos;
         mode = Mode.PROBE;
         next = newNext;
         probeUnderWay = false;
@@ -88,6 +102,11 @@ final class Progress {
         installCursor = Cursor.START;
         installBegun = false;
         installHeardNanos = Long.MIN_VALUE / 2;
+    }
+
+    /** Whether it takes part in commits as far as it was heard: votes and has its own log. */
+    boolean isFollower() {
+        return !learner && mode != Mode.INSTALL;
     }
 
     boolean isStale(long nowNanos, long limitNanos) {

@@ -63,6 +63,8 @@ public final class Replica {
     private long guardUntilNanos;
 
     /** When to campaign unless a leader is heard. */
+    private long awaitedSinceNanos;
+
     private long campaignAtNanos;
 
     /** The log equals the leader's through here. */
@@ -95,7 +97,7 @@ public final class Replica {
         // cannot have.
         boolean isNew = newestSeen == 0;
         guardUntilNanos = isNew ? nowNanos : nowNanos + timing.guardNanos();
-        campaignAtNanos = nowNanos + patience();
+        awaitLeader(nowNanos);
     }
 
     /**
@@ -125,7 +127,8 @@ public final class Replica {
                     leadership.handOver(target, nowNanos);
                 }
             }
-            case Event.NodeLost(int node) -> liveness.onLost(node);
+            case Event.SpaceChanged(boolean full) -> data.full = full;
+            case Event.NodeLost(int node) -> onNodeLost(node);
             case Event.NodeDead(int node) -> liveness.onDead(node);
             case Event.NodeAlive(int node, long incarnation) -> liveness.onAlive(node, incarnation);
             case Event.EntriesGone(int to) -> {
@@ -154,8 +157,20 @@ public final class Replica {
                 place++;
             }
         }
-        long silence = timing.silenceNanos() * (data.isVoter() ? 1 : LEARNER_PATIENCE);
-        return silence + place * timing.staggerNanos();
+        long silence = liveness.isConnected(leader) ? timing.pausedNanos() : timing.silenceNanos();
+        return silence * (data.isVoter() ? 1 : LEARNER_PATIENCE) + place * timing.staggerNanos();
+    }
+
+    private void awaitLeader(long nowNanos) {
+        awaitedSinceNanos = nowNanos;
+        campaignAtNanos = nowNanos + patience();
+    }
+
+    private void onNodeLost(int node) {
+        liveness.onLost(node);
+        if (node == leader) {
+            campaignAtNanos = Math.min(campaignAtNanos, awaitedSinceNanos + patience());
+        }
     }
 
     private void onTick(long nowNanos) {
@@ -199,7 +214,7 @@ public final class Replica {
         unanswered = null;
         install = null;
         leader = newLeader;
-        campaignAtNanos = nowNanos + patience();
+        awaitLeader(nowNanos);
         announce(newLeader);
     }
 
@@ -225,7 +240,7 @@ public final class Replica {
     private void campaign(boolean preliminary, boolean handOver, long nowNanos) {
         if (data.hard().standing() == Standing.INSTALLING
                 || data.hard().standing() == Standing.CATCHING_UP) {
-            campaignAtNanos = nowNanos + patience();
+            awaitLeader(nowNanos);
             return;
         }
         long deadline = nowNanos + timing.silenceNanos();
@@ -357,6 +372,7 @@ public final class Replica {
                             data.log.last(),
                             data.applied(),
                             !data.counts(),
+                            data.full,
                             Long.MIN_VALUE));
             return false;
         }
@@ -373,7 +389,7 @@ public final class Replica {
         }
         // From here on this replica has acknowledged the leader, so its lease must be waited out.
         guardUntilNanos = nowNanos + timing.guardNanos();
-        campaignAtNanos = nowNanos + patience();
+        awaitLeader(nowNanos);
         return true;
     }
 
@@ -415,7 +431,7 @@ public final class Replica {
             if (request.epoch() > promised) {
                 enterEpoch(request.epoch(), from, 0, nowNanos);
             }
-            campaignAtNanos = nowNanos + patience();
+            awaitLeader(nowNanos);
         }
         PromiseReply reply =
                 new PromiseReply(
@@ -559,6 +575,7 @@ public final class Replica {
                 data.log.last(),
                 data.applied(),
                 !data.counts(),
+                data.full,
                 append.sentNanos());
     }
 
@@ -574,6 +591,7 @@ public final class Replica {
                         hint,
                         data.applied(),
                         !data.counts(),
+                        data.full,
                         append.sentNanos()));
     }
 

@@ -12,6 +12,9 @@ final class ReplicaData {
     final Outbox outbox;
     final ReplicaLog log;
 
+    /** This replica's disk has no room for new data. */
+    boolean full;
+
     private HardState hard;
     private ShardState state;
     private long commit;

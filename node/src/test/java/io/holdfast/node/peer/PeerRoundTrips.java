@@ -45,6 +45,7 @@ final class PeerRoundTrips {
                                             last,
                                             0,
                                             false,
+                                            false,
                                             append.sentNanos()));
                         }
                     };

@@ -115,6 +115,64 @@ class ReplicaTest {
         assertThat(refusal(group.ask(1, write(session, 1, 7)))).isEqualTo(Refusal.FENCED);
     }
 
+    /** Promise P9: a replica that misses writes is none for long, so one full disk is enough. */
+    @Test
+    void aFullDiskOfAnyFollowerRefusesWritesButNotTrims() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        group.step(3, new Event.SpaceChanged(true));
+        group.run(200);
+        assertThat(refusal(group.ask(1, write(session, 2, 8)))).isEqualTo(Refusal.NO_SPACE);
+        assertDone(
+                group.ask(
+                        1,
+                        new ClientRequest.Zero(
+                                ReplicaGroup.SHARD, 1, 3, session, 0, 0, 0, 7, 1, true, false)));
+        group.step(3, new Event.SpaceChanged(false));
+        group.run(200);
+        assertDone(group.ask(1, write(session, 4, 8)));
+        group.run(200);
+        assertThat(group.map(1)).isEqualTo(group.map(2)).isEqualTo(group.map(3));
+    }
+
+    @Test
+    void aFullDiskOfTheLeaderRefusesWritesAndOneThatIsGoneDoesNot() {
+        group.run(600);
+        int session = openSession(group);
+        group.step(1, new Event.SpaceChanged(true));
+        assertThat(refusal(group.ask(1, write(session, 1, 7)))).isEqualTo(Refusal.NO_SPACE);
+        group.step(1, new Event.SpaceChanged(false));
+        group.step(2, new Event.SpaceChanged(true));
+        group.run(200);
+        assertThat(refusal(group.ask(1, write(session, 2, 7)))).isEqualTo(Refusal.NO_SPACE);
+        group.cut(2);
+        group.run(1500);
+        assertDone(group.ask(1, write(session, 3, 7)));
+    }
+
+    /** A leader that is starved for half a second, not dead, keeps its office. */
+    @Test
+    void followersWaitLongerForALeaderWhoseLinkStands() {
+        group.run(600);
+        for (int follower : List.of(2, 3)) {
+            group.step(follower, new Event.NodeAlive(1, 5));
+        }
+        group.run(100);
+        group.cut(1);
+        group.run(400);
+        group.heal(1);
+        group.run(200);
+        assertThat(group.leader()).isEqualTo(1);
+        group.cut(1);
+        group.run(100);
+        for (int follower : List.of(2, 3)) {
+            group.step(follower, new Event.NodeLost(1));
+        }
+        group.run(500);
+        assertThat(group.leader()).isIn(2, 3);
+    }
+
     @Test
     void conditionalWriteNeedsTheSequenceThatWasRead() {
         group.run(600);

@@ -96,6 +96,7 @@ public final class TestNode {
                 timing.tickNanos(),
                 timing.heartbeatNanos() * by,
                 timing.silenceNanos() * by,
+                timing.pausedNanos() * by,
                 timing.staggerNanos() * by,
                 timing.leaseNanos() * by,
                 timing.guardNanos() * by);

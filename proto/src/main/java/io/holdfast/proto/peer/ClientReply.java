@@ -75,7 +75,7 @@ public sealed interface ClientReply extends PeerMessage {
          * holds after all, until the leader has seen a low water above it.
          */
         CONFLICT(5),
-        /** No space on a majority. */
+        /** The disk of some replica has no room for new data. */
         NO_SPACE(6),
         /** A disk failed; the data could not be read or written. */
         IO_ERROR(7),

@@ -25,7 +25,7 @@ final class ReplicaMessageCodec {
     private static final int PROMISE_REQUEST_SIZE = COMMON_SIZE + 1 + 1 + 8 + 8 + 1;
     private static final int PROMISE_REPLY_SIZE = COMMON_SIZE + 1 + 1 + 8 + 1 + 8 + 8;
     private static final int APPEND_BEFORE_ENTRIES = COMMON_SIZE + 8 + 8 + 8 + 8 + 1 + 8;
-    private static final int APPEND_REPLY_SIZE = COMMON_SIZE + 1 + 8 + 8 + 8 + 8 + 1 + 8;
+    private static final int APPEND_REPLY_SIZE = COMMON_SIZE + 1 + 8 + 8 + 8 + 8 + 1 + 1 + 8;
     private static final int BEGIN_BEFORE_STATE = COMMON_SIZE + 8 + 8 + 8 + 4;
     private static final int EXTENTS_BEFORE_ENTRIES =
             COMMON_SIZE + 8 + 2 * FieldWriter.CURSOR_SIZE + 1;
@@ -214,6 +214,7 @@ final class ReplicaMessageCodec {
      *    8 last
      *    8 applied
      *    1 learner
+     *    1 full
      *    8 sentNanos        any number
      * </pre>
      */
@@ -223,6 +224,7 @@ final class ReplicaMessageCodec {
         out.writeLong(m.matched()).writeLong(m.durable());
         out.writeLong(m.last()).writeLong(m.applied());
         FieldWriter.bool(out, m.learner());
+        FieldWriter.bool(out, m.full());
         out.writeLong(m.sentNanos());
     }
 
@@ -237,6 +239,7 @@ final class ReplicaMessageCodec {
                         in.naturalLong("last"),
                         in.naturalLong("applied"),
                         in.bool("learner"),
+                        in.bool("full"),
                         in.anyLong("sentNanos"));
         in.require(
                 reply.durable() <= reply.matched(),

@@ -73,6 +73,7 @@ final class Messages {
                             num(r),
                             num(r),
                             bool(r),
+                            bool(r),
                             r.nextLong());
                 });
         maker(
