@@ -145,9 +145,11 @@ final class Cleaner implements AutoCloseable {
      *
      * @param pace bytes freed per byte that clients append; 0: none, infinite: do not wait for them
      * @param mostLive a segment with a larger live part is no victim
+     * @param mayBegin whether another victim may be begun. What is moved takes room at once, and
+     *     gives it back with a checkpoint; with less than a segment left that is waited for
      */
-    record Demand(double pace, double mostLive) {
-        static final Demand NONE = new Demand(0, 0);
+    record Demand(double pace, double mostLive, boolean mayBegin) {
+        static final Demand NONE = new Demand(0, 0, false);
 
         boolean isUrgent() {
             return pace == Double.POSITIVE_INFINITY;
@@ -170,14 +172,15 @@ final class Cleaner implements AutoCloseable {
             long free = freeBytes + emptyBytes;
             long hard = HARD_SEGMENTS * segmentBytes;
             long start = startBytes(free + usedBytes, segmentBytes);
+            boolean fits = freeBytes >= segmentBytes || emptyBytes == 0;
             if (free < hard) {
-                return new Demand(Double.POSITIVE_INFINITY, MOST_LIVE);
+                return new Demand(Double.POSITIVE_INFINITY, MOST_LIVE, fits);
             }
             if (free < start) {
-                return new Demand(MOST_PACE * (start - free) / (start - hard), MOST_LIVE);
+                return new Demand(MOST_PACE * (start - free) / (start - hard), MOST_LIVE, fits);
             }
             boolean muchDead = usedBytes - liveBytes > liveBytes + DEAD_BYTES;
-            return muchDead ? new Demand(DEAD_PACE, MOST_LIVE_WITH_ROOM) : NONE;
+            return muchDead ? new Demand(DEAD_PACE, MOST_LIVE_WITH_ROOM, true) : NONE;
         }
     }
 
@@ -265,6 +268,9 @@ final class Cleaner implements AutoCloseable {
     }
 
     private boolean begin() {
+        if (!forced && !demand.mayBegin) {
+            return false;
+        }
         Segment chosen = choose(forced ? MOST_LIVE : demand.mostLive);
         if (chosen == null) {
             return false;

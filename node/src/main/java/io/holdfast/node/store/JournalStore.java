@@ -840,6 +840,11 @@ public final class JournalStore implements Store {
         return cleaner.isBusy();
     }
 
+    /** Whether there is a segment that is worth being emptied. */
+    boolean isCleanable() {
+        return cleaner.hasVictim();
+    }
+
     /** Live bytes of segments as the database has them, and as its extents add up to. */
     List<List<UsageRow>> recount() throws IOException {
         return List.of(database.usage(), database.count());
