@@ -292,7 +292,7 @@ public final class Metrics implements AutoCloseable {
         Gauge.builder("holdfast.journal.dead.bytes", store, s -> s.usage().deadBytes())
                 .description("Bytes of segment files that the map does not point to")
                 .register(registry);
-        Gauge.builder("holdfast.store.space", store, s -> s.usage().space().ordinal())
+        Gauge.builder("holdfast.store.space", store, s -> s.usage().space().level)
                 .description("Room for segments: 0 enough, 1 little, 2 none for clients")
                 .register(registry);
         storeCounter("holdfast.journal.appended.bytes", store, Usage::appendedBytes)

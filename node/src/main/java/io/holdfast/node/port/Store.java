@@ -151,17 +151,24 @@ public interface Store extends AutoCloseable {
     /** How much room there is. */
     enum Space {
         /** Enough. */
-        OK,
+        OK(0),
 
         /** Nearly all that fits is live: somebody should delete something, or add room. */
-        WARN,
+        WARN(1),
 
         /**
          * What is left is for the cleaner and for what is under way: nobody should append more. It
          * may pass as soon as the cleaner has emptied a segment ({@link Usage#cleanable}). A store
          * that is written to all the same goes on until its disk is full, and then fails.
          */
-        FULL
+        FULL(2);
+
+        /** For metrics: the higher, the worse. */
+        public final int level;
+
+        Space(int level) {
+            this.level = level;
+        }
     }
 
     /**

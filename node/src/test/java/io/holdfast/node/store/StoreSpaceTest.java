@@ -140,9 +140,10 @@ class StoreSpaceTest {
         }
         long free = store.usage().freeBytes();
 
-        assertThat(free).isBetween(
-                (SpaceMeter.FULL_SEGMENTS - 1) * SEGMENT_BYTES,
-                SpaceMeter.FULL_SEGMENTS * SEGMENT_BYTES);
+        assertThat(free)
+                .isBetween(
+                        (SpaceMeter.FULL_SEGMENTS - 1) * SEGMENT_BYTES,
+                        SpaceMeter.FULL_SEGMENTS * SEGMENT_BYTES);
         assertThat(owner.told).endsWith(Space.FULL);
         // All of it goes, and there is room again.
         store.drop(Rig.SHARD);
