@@ -276,12 +276,15 @@ final class ExtentMap {
         recent = null;
     }
 
+    /** Whether pages of dropped shards are still in memory. */
+    boolean holdsDropped() {
+        return !dropped.isEmpty();
+    }
+
     /**
      * Lets go of some pages of dropped shards; changed ones count as such until the next capture.
-     *
-     * @return whether there are more
      */
-    boolean forgetDropped() {
+    void forgetDropped() {
         int left = DROP_PAGES;
         while (left > 0 && !dropped.isEmpty()) {
             Iterator<ExtentPage> pages = dropped.peek();
@@ -295,7 +298,6 @@ final class ExtentMap {
                 forget(page);
             }
         }
-        return !dropped.isEmpty();
     }
 
     /** Calls {@code visitor} with each page of the shard in memory. */

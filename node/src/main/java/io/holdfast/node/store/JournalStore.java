@@ -215,7 +215,8 @@ public final class JournalStore implements Store {
                             meter,
                             cleaning,
                             loop,
-                            this::giveUpLog);
+                            this::giveUpLog,
+                            this::roomChanged);
             cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop);
             cleaner.covered(covered);
             remover.release(deadAtStart);
@@ -485,6 +486,26 @@ public final class JournalStore implements Store {
         journal.append(Mark.drop(id));
         forget(shard);
         checkpointer.drop(id);
+        loop.execute(this::afterDrop);
+    }
+
+    /** Without shards there may be no turns; the room comes back all the same. */
+    private void afterDrop() {
+        if (closed) {
+            return;
+        }
+        turnEnded();
+        if (map.holdsDropped()) {
+            loop.execute(this::afterDrop);
+        }
+    }
+
+    /** Something has changed that turns would notice, if there were any. */
+    private void roomChanged() {
+        if (!failed && !closed) {
+            makeRoom();
+            published = usageNow();
+        }
     }
 
     private void forget(ShardStore shard) {
@@ -794,6 +815,7 @@ public final class JournalStore implements Store {
             cleaner.covered(covered);
             remover.release(dead);
             meter.measure();
+            roomChanged();
         }
 
         @Override

@@ -48,6 +48,9 @@ final class SegmentRemover {
     /** Gives up the log in segments up to this one. */
     private final IntConsumer giveUpLog;
 
+    /** Told when segments are gone. */
+    private final Runnable onRemoved;
+
     /** Meet the first two conditions. */
     private final TreeSet<Integer> released = new TreeSet<>();
 
@@ -62,7 +65,8 @@ final class SegmentRemover {
             SpaceMeter meter,
             Executor thread,
             Executor loop,
-            IntConsumer giveUpLog) {
+            IntConsumer giveUpLog,
+            Runnable onRemoved) {
         this.directory = directory;
         this.usage = usage;
         this.readers = readers;
@@ -70,6 +74,7 @@ final class SegmentRemover {
         this.thread = thread;
         this.loop = loop;
         this.giveUpLog = giveUpLog;
+        this.onRemoved = onRemoved;
     }
 
     /** These segments meet the first two conditions now. */
@@ -156,5 +161,6 @@ final class SegmentRemover {
                 released.add(each);
             }
         }
+        onRemoved.run();
     }
 }

@@ -150,10 +150,10 @@ class SegmentRemovalTest {
     void filesThatACrashLeftAreRemovedAtTheNextStart() throws IOException {
         JournalStore store = fresh(16);
         overwrite(store, 4, 0);
-        Rig.checkpoint(store, loop);
         Path aside = Files.createDirectory(directory.resolve("aside"));
         Path first = Segments.file(directory.resolve("journal"), 1);
         Files.copy(first, aside.resolve("1"));
+        Rig.checkpoint(store, loop);
         turnsUntilGone(store, 1);
         store.abandon();
         Files.copy(aside.resolve("1"), first);
@@ -210,6 +210,20 @@ class SegmentRemovalTest {
         assertThat(files()).doesNotContain(1, 2, 3);
         assertThat(store.usage().liveBytes()).isZero();
         assertThat(store.recount().getFirst()).isEmpty();
+    }
+
+    @Test
+    void withoutTurnsADroppedShardsSegmentsGoAllTheSame() throws IOException {
+        JournalStore store = fresh(16);
+        for (int i = 0; i < 6; i++) {
+            overwrite(store, 1, i * 10_000L);
+        }
+        store.drop(Rig.SHARD);
+
+        loop.until(() -> !store.segments().contains(4));
+
+        assertThat(store.usage().liveBytes()).isZero();
+        assertThat(files()).doesNotContain(1, 2, 3, 4);
     }
 
     @Test
