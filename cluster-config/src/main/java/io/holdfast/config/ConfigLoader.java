@@ -41,6 +41,10 @@ public final class ConfigLoader {
 
     private static final long MIB = 1L << 20;
     private static final long GIB = 1L << 30;
+    private static final long TIB = 1L << 40;
+
+    /** What the cleaner keeps free, and as many to clean. */
+    private static final int MIN_STORE_SEGMENTS = 16;
 
     private ConfigLoader() {}
 
@@ -154,6 +158,7 @@ public final class ConfigLoader {
             node.problem("id", "is not in cluster.nodes: needs one of " + String.join(", ", ids));
         }
         Values limits = node.section("limits");
+        long segmentBytes = limits.size("segment-size", 16 * MIB, GIB);
         return new NodeConfig(
                 cluster.name(),
                 self.orElse(Values.NOBODY),
@@ -161,11 +166,24 @@ public final class ConfigLoader {
                 node.filePath("data-directory"),
                 node.filePath("cluster-key-file"),
                 new Limits(
-                        limits.size("segment-size", 16 * MIB, GIB),
+                        segmentBytes,
                         limits.size("checkpoint-size", 16 * MIB, 64 * GIB),
                         limits.size("cache-size", 16 * MIB, 64 * GIB),
                         limits.integer("nbd-connections", 1, 65535),
-                        limits.size("in-flight-size", 32 * MIB, GIB)));
+                        limits.size("in-flight-size", 32 * MIB, GIB),
+                        storeBytes(limits, segmentBytes)));
+    }
+
+    /** The size of a store, 0 for the whole file system. */
+    private static long storeBytes(Values limits, long segmentBytes) {
+        long size = limits.sizeOrNone("store-size", 256 * MIB, 1024 * TIB);
+        if (size != 0 && size < MIN_STORE_SEGMENTS * segmentBytes) {
+            limits.problem(
+                    "store-size",
+                    "needs room for at least %d journal files of %s"
+                            .formatted(MIN_STORE_SEGMENTS, ByteSize.format(segmentBytes)));
+        }
+        return size;
     }
 
     /**
@@ -328,6 +346,13 @@ public final class ConfigLoader {
                 problem(key, e.getMessage() + "; " + needs);
             }
             return 0;
+        }
+
+        /** A size, or 0. */
+        long sizeOrNone(String key, long min, long max) {
+            boolean none =
+                    single(key, "needs a size or 0").map(Values::text).orElse("").equals("0");
+            return none ? 0 : size(key, min, max);
         }
 
         /** A path, absolute; a relative one starts at the file it stands in. */

@@ -78,11 +78,13 @@ public record NodeConfig(
      * @param cacheBytes extent map pages held in memory
      * @param nbdConnections most NBD connections at once
      * @param inFlightBytes most bytes of requests under way per NBD connection
+     * @param storeBytes what all journal segments together may take; 0: what the file system holds
      */
     public record Limits(
             long segmentBytes,
             long checkpointBytes,
             long cacheBytes,
             int nbdConnections,
-            long inFlightBytes) {}
+            long inFlightBytes,
+            long storeBytes) {}
 }

@@ -66,7 +66,7 @@ class ConfigLoaderTest {
         assertThat(config.dataDirectory()).isEqualTo(folder.resolve("data"));
         assertThat(config.clusterKeyFile()).isEqualTo(folder.resolve("cluster.key"));
         assertThat(config.limits())
-                .isEqualTo(new Limits(64L << 20, 256L << 20, 128L << 20, 256, 64L << 20));
+                .isEqualTo(new Limits(64L << 20, 256L << 20, 128L << 20, 256, 64L << 20, 0));
     }
 
     @Test
@@ -80,7 +80,7 @@ class ConfigLoaderTest {
                                   cluster-key-file = "../secret/key"
                                   limits { segment-size = 128 MiB, checkpoint-size = 1G
                                     cache-size = 33554432, nbd-connections = 10
-                                    in-flight-size = 32MiB }
+                                    in-flight-size = 32MiB, store-size = 4G }
                                 }
                                 """);
 
@@ -89,7 +89,7 @@ class ConfigLoaderTest {
         assertThat(config.dataDirectory()).isEqualTo(Path.of("/var/lib/holdfast"));
         assertThat(config.clusterKeyFile()).isEqualTo(folder.resolveSibling("secret/key"));
         assertThat(config.limits())
-                .isEqualTo(new Limits(128L << 20, 1L << 30, 32L << 20, 10, 32L << 20));
+                .isEqualTo(new Limits(128L << 20, 1L << 30, 32L << 20, 10, 32L << 20, 4L << 30));
     }
 
     @Test

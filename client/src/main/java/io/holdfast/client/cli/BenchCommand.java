@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
             "The volume is made for the run and deleted afterwards."
         },
         mixinStandardHelpOptions = true,
+        subcommands = AgingCommand.class,
         footerHeading = "%nExamples:%n",
         footer = {"  holdfast bench", "  holdfast bench --size 512M --seconds 5 --json"})
 final class BenchCommand implements Callable<Integer> {
@@ -84,7 +85,7 @@ final class BenchCommand implements Callable<Integer> {
     private List<Measurement> measure(AdminClient admin, PrintWriter err)
             throws AdminException, IOException, InterruptedException {
         StatusDocument status = admin.status();
-        String leader = leader(status);
+        String leader = leader(status, VOLUME);
         String other =
                 status.nodes().stream()
                         .map(StatusDocument.NodeLine::id)
@@ -94,7 +95,7 @@ final class BenchCommand implements Callable<Integer> {
         Fio fio = new Fio(seconds, connections, new CpuMeter(cluster.nodePids()));
         err.println("filling " + ByteSize.format(size) + " through " + leader);
         err.flush();
-        fio.fill(uri(status, leader));
+        fio.fill(uri(status, leader, VOLUME));
         List<Measurement> all = new ArrayList<>();
         List<String> nodes = other.equals(leader) ? List.of(leader) : List.of(leader, other);
         for (String node : nodes) {
@@ -102,29 +103,34 @@ final class BenchCommand implements Callable<Integer> {
             for (Job job : Job.values()) {
                 err.println(job.title() + ", through the " + through + " (" + node + ")");
                 err.flush();
-                all.add(fio.run(job, uri(status, node), through));
+                all.add(fio.run(job, uri(status, node, VOLUME), through));
             }
         }
         return all;
     }
 
-    private static String leader(StatusDocument status) {
+    private static String leader(StatusDocument status, String name) {
         return status.volumes().stream()
-                .filter(volume -> volume.name().equals(VOLUME))
+                .filter(volume -> volume.name().equals(name))
                 .map(volume -> volume.shards().getFirst().leader())
                 .filter(Objects::nonNull)
                 .findFirst()
                 .orElseThrow(() ->
                         new CliException(
                                 ExitCode.FAILED,
-                                "volume " + VOLUME + " has no leader",
+                                "volume " + name + " has no leader",
                                 "see 'holdfast status'"));
     }
 
-    private static String uri(StatusDocument status, String id) {
+    /** Where the volume's leader serves it. */
+    static String uri(StatusDocument status, String volume) {
+        return uri(status, leader(status, volume), volume);
+    }
+
+    private static String uri(StatusDocument status, String id, String volume) {
         return status.nodes().stream()
                 .filter(node -> node.id().equals(id))
-                .map(node -> "nbd://" + node.nbd() + "/" + VOLUME)
+                .map(node -> "nbd://" + node.nbd() + "/" + volume)
                 .findFirst()
                 .orElseThrow();
     }
@@ -165,7 +171,7 @@ final class BenchCommand implements Callable<Integer> {
         out.print(table.text());
     }
 
-    private static String micros(double micros) {
+    static String micros(double micros) {
         return micros < 10_000
                 ? String.format(Locale.ROOT, "%.0f us", micros)
                 : String.format(Locale.ROOT, "%.1f ms", micros / 1000);

@@ -3,6 +3,7 @@ package io.holdfast.node.admin;
 import io.holdfast.client.ClientEvents;
 import io.holdfast.client.nbd.NbdEvents;
 import io.holdfast.node.port.Store;
+import io.holdfast.node.port.Store.Usage;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.node.replica.ReplicaStatus.Follower;
@@ -11,6 +12,7 @@ import io.holdfast.node.runtime.DataLoop.ReplicaView;
 import io.holdfast.node.runtime.RuntimeObserver;
 import io.holdfast.proto.peer.ShardId;
 import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.MultiGauge;
@@ -279,11 +281,37 @@ public final class Metrics implements AutoCloseable {
                 .description("Bytes in segment files")
                 .register(registry);
         Gauge.builder("holdfast.disk.free.bytes", store, s -> s.usage().freeBytes())
-                .description("Bytes free on the file system")
+                .description("Bytes for which journal segments can be made")
                 .register(registry);
         Gauge.builder("holdfast.map.extents", store, s -> s.usage().extents())
                 .description("Extents in the map, an estimate")
                 .register(registry);
+        Gauge.builder("holdfast.journal.live.bytes", store, s -> s.usage().liveBytes())
+                .description("Bytes of the journal that the map points to")
+                .register(registry);
+        Gauge.builder("holdfast.journal.dead.bytes", store, s -> s.usage().deadBytes())
+                .description("Bytes of segment files that the map does not point to")
+                .register(registry);
+        Gauge.builder("holdfast.store.space", store, s -> s.usage().space().level)
+                .description("Room for segments: 0 enough, 1 little, 2 none for clients")
+                .register(registry);
+        storeCounter("holdfast.journal.appended.bytes", store, Usage::appendedBytes)
+                .description("Bytes appended to the journal")
+                .register(registry);
+        storeCounter("holdfast.journal.client.bytes", store, Usage::clientBytes)
+                .description("Bytes of blocks that clients wrote, of those appended")
+                .register(registry);
+        storeCounter("holdfast.cleaner.moved.bytes", store, Usage::movedBytes)
+                .description("Bytes moved by the cleaner, of those appended")
+                .register(registry);
+        storeCounter("holdfast.journal.removed.segments", store, Usage::removedSegments)
+                .description("Segments removed")
+                .register(registry);
+    }
+
+    private static FunctionCounter.Builder<Store> storeCounter(
+            String name, Store store, ToLongFunction<Usage> count) {
+        return FunctionCounter.builder(name, store, s -> count.applyAsLong(s.usage()));
     }
 
     /**

@@ -113,6 +113,9 @@ public interface Store extends AutoCloseable {
     /** Bytes on disk and what limits them, for status and metrics. Any thread. */
     Usage usage();
 
+    /** How much room there is now; {@link Owner#spaceChanged} tells of changes. */
+    Space space();
+
     /** Takes a last checkpoint, syncs and closes. Waits. */
     @Override
     void close();
@@ -128,6 +131,9 @@ public interface Store extends AutoCloseable {
         /** Epoch of the entry at {@link #applied}. */
         long appliedEpoch();
 
+        /** How much room there is has changed; see {@link Space}. */
+        default void spaceChanged(Space space) {}
+
         /** The disk failed; the replica must go out of service. */
         void failed(Exception cause);
     }
@@ -142,12 +148,58 @@ public interface Store extends AutoCloseable {
      */
     record Extents(List<Entry> moved, Cursor next, boolean done) {}
 
+    /** How much room there is. */
+    enum Space {
+        /** Enough. */
+        OK(0),
+
+        /** Nearly all that fits is live: somebody should delete something, or add room. */
+        WARN(1),
+
+        /**
+         * What is left is for the cleaner and for what is under way: nobody should append more. It
+         * may pass as soon as the cleaner has emptied a segment ({@link Usage#cleanable}). A store
+         * that is written to all the same goes on until its disk is full, and then fails.
+         */
+        FULL(2);
+
+        /** For metrics: the higher, the worse. */
+        public final int level;
+
+        Space(int level) {
+            this.level = level;
+        }
+    }
+
     /**
-     * How full the store is.
+     * How full the store is, as it was at the end of the last turn.
      *
      * @param journalBytes in segment files
-     * @param freeBytes on the file system
+     * @param freeBytes for which segments can be made
      * @param extents in the map, an estimate
+     * @param liveBytes of the journal that the map points to; the rest of it is dead, or headers,
+     *     or not written yet
+     * @param appendedBytes to the journal since the store was opened
+     * @param clientBytes of blocks written by clients among them, as the clients count them; {@code
+     *     appendedBytes / clientBytes} is the write amplification
+     * @param movedBytes appended by the cleaner among them
+     * @param removedSegments since the store was opened
+     * @param cleanable whether the cleaner can make room; only known when {@code space} is FULL
      */
-    record Usage(long journalBytes, long freeBytes, long extents) {}
+    record Usage(
+            long journalBytes,
+            long freeBytes,
+            long extents,
+            long liveBytes,
+            long appendedBytes,
+            long clientBytes,
+            long movedBytes,
+            long removedSegments,
+            Space space,
+            boolean cleanable) {
+        /** Bytes of the journal that the map does not point to. */
+        public long deadBytes() {
+            return journalBytes - liveBytes;
+        }
+    }
 }

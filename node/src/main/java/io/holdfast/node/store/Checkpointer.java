@@ -13,7 +13,6 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,10 +21,10 @@ import org.slf4j.LoggerFactory;
  * Ties the database to a place in the journal. Owned by the data loop, with one thread of its own.
  *
  * <p>A checkpoint is captured on the loop (changed rows, one row per shard, the covered place: the
- * smallest over the shards of "first log entry not in the map"), then, on the thread, the journal
- * is synced through all that the rows point to, then the batch is written and flushed: data first,
- * metadata after. Captured pages stay in memory until that is done, so readers never look into the
- * database for something that is on its way there.
+ * smallest over the shards of "first log entry not in the map", live bytes of segments), then, on
+ * the thread, the journal is synced through all that the rows point to, then the batch is written
+ * and flushed: data first, metadata after. Captured pages stay in memory until that is done, so
+ * readers never look into the database for something that is on its way there.
  */
 final class Checkpointer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Checkpointer.class);
@@ -36,8 +35,9 @@ final class Checkpointer implements AutoCloseable {
     private final ExtentMap map;
     private final MapDatabase database;
     private final NavigableMap<ShardId, ShardStore> shards;
+    private final SegmentUsage usage;
     private final Executor loop;
-    private final Consumer<Exception> onFailure;
+    private final Listener listener;
     private final ExecutorService thread =
             Executors.newSingleThreadExecutor(Journal.daemon("store-checkpoint"));
 
@@ -54,28 +54,49 @@ final class Checkpointer implements AutoCloseable {
             ExtentMap map,
             MapDatabase database,
             NavigableMap<ShardId, ShardStore> shards,
+            SegmentUsage usage,
             Executor loop,
-            Consumer<Exception> onFailure) {
+            Listener listener) {
         this.store = store;
         this.bootId = bootId;
         this.journal = journal;
         this.map = map;
         this.database = database;
         this.shards = shards;
+        this.usage = usage;
         this.loop = loop;
-        this.onFailure = onFailure;
+        this.listener = listener;
         extentsEstimate = database.extentsEstimate();
+    }
+
+    /** Hears how checkpoints end. On the loop. */
+    interface Listener {
+        /**
+         * A checkpoint is durable.
+         *
+         * @param covered segment from which a start would read
+         * @param dead segments before it that had nothing live when the checkpoint was captured: no
+         *     start needs them any more
+         */
+        void completed(int covered, List<Integer> dead);
+
+        /** A checkpoint has failed, and with it the store. */
+        void failed(Exception cause);
     }
 
     /** A checkpoint under way. */
     private static final class Running {
         final List<ShardId> dropped;
         final List<ExtentPage> pages;
+        final int covered;
+        final List<Integer> dead;
         final CompletableFuture<Void> durable = new CompletableFuture<>();
 
-        Running(List<ShardId> dropped, List<ExtentPage> pages) {
+        Running(List<ShardId> dropped, List<ExtentPage> pages, int covered, List<Integer> dead) {
             this.dropped = dropped;
             this.pages = pages;
+            this.covered = covered;
+            this.dead = dead;
         }
     }
 
@@ -119,7 +140,11 @@ final class Checkpointer implements AutoCloseable {
         MapChanges changes =
                 new MapChanges(dropped, new StoreRow(clean, store, covered, end, bootId));
         changes.shards.putAll(rows);
-        Running now = new Running(dropped, map.capture(changes));
+        shards.values().forEach(shard -> shard.map.usage.capture(shard.id, changes));
+        int first = Place.segment(covered);
+        Running now =
+                new Running(
+                        dropped, map.capture(changes), first, List.copyOf(usage.deadBefore(first)));
         dropped = new ArrayList<>();
         running = now;
         thread.execute(() -> run(now, changes, end));
@@ -150,7 +175,7 @@ final class Checkpointer implements AutoCloseable {
         running = null;
         if (ended.durable.isCompletedExceptionally()) {
             Throwable cause = ended.durable.exceptionNow();
-            onFailure.accept(cause instanceof Exception e ? e : new IOException(cause));
+            listener.failed(cause instanceof Exception e ? e : new IOException(cause));
             return;
         }
         for (ShardId each : ended.dropped) {
@@ -160,6 +185,7 @@ final class Checkpointer implements AutoCloseable {
             }
         }
         map.captured(ended.pages);
+        listener.completed(ended.covered, ended.dead);
     }
 
     /** Waits for the checkpoint under way, if there is one. */

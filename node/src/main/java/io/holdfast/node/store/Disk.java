@@ -3,8 +3,12 @@ package io.holdfast.node.store;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Path;
 
-/** The two calls that make bytes of the journal last; a seam for tests of failures and counts. */
+/**
+ * The calls that make room for the journal and make its bytes last; a seam for tests of failures
+ * and counts.
+ */
 interface Disk {
     /** The real one. */
     Disk REAL =
@@ -29,4 +33,10 @@ interface Disk {
 
     /** Syncs the file's data. */
     void force(FileChannel file) throws IOException;
+
+    /** Makes a segment file; see {@link Segments#prepare}. */
+    default FileChannel prepare(Path directory, int segment, long bytes, Segments.Fill fill)
+            throws IOException {
+        return Segments.prepare(directory, segment, bytes, fill);
+    }
 }

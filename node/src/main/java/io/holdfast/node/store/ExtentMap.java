@@ -4,7 +4,9 @@ import io.holdfast.node.store.ExtentPage.Extent;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -23,6 +25,10 @@ import org.jspecify.annotations.Nullable;
 final class ExtentMap {
     private final MapDatabase database;
     private final long cacheBytes;
+
+    /** Pages of dropped shards let go in one step. */
+    private static final int DROP_PAGES = 1024;
+
     private final ExtentPage.Scratch scratch = new ExtentPage.Scratch();
     private final Extent carrier = new Extent();
 
@@ -33,6 +39,9 @@ final class ExtentMap {
     private @Nullable ExtentPage newest;
     private @Nullable ExtentPage oldest;
     private @Nullable ExtentPage recent;
+
+    /** Pages of dropped shards that are still in memory. */
+    private final ArrayDeque<Iterator<ExtentPage>> dropped = new ArrayDeque<>();
 
     ExtentMap(MapDatabase database, long cacheBytes) {
         this.database = database;
@@ -199,8 +208,13 @@ final class ExtentMap {
 
     private void forget(ExtentPage page) {
         unlist(page);
-        page.owner.remove(page);
         bytes -= page.bytes();
+        if (page.owner.dropped) {
+            // Its shard's pages are being walked over.
+            page.empty();
+        } else {
+            page.owner.remove(page);
+        }
         if (recent == page) {
             recent = null;
         }
@@ -251,16 +265,39 @@ final class ExtentMap {
         evict();
     }
 
-    /** Forgets a shard's pages; its rows are the database's affair. */
+    /**
+     * The shard is gone. Its pages go with {@link #forgetDropped}, its rows are the database's
+     * affair.
+     */
     void drop(ShardMap shard) {
         shard.dropped = true;
-        for (ExtentPage page : shard.pages()) {
-            if (page.isDirty()) {
-                dirtyBytes -= page.bytes();
+        shard.usage.drop();
+        dropped.add(shard.iterator());
+        recent = null;
+    }
+
+    /** Whether pages of dropped shards are still in memory. */
+    boolean holdsDropped() {
+        return !dropped.isEmpty();
+    }
+
+    /**
+     * Lets go of some pages of dropped shards; changed ones count as such until the next capture.
+     */
+    void forgetDropped() {
+        int left = DROP_PAGES;
+        while (left > 0 && !dropped.isEmpty()) {
+            Iterator<ExtentPage> pages = dropped.peek();
+            if (!pages.hasNext()) {
+                dropped.remove();
+                continue;
             }
-            forget(page);
+            ExtentPage page = pages.next();
+            left--;
+            if (!page.isEmptied()) {
+                forget(page);
+            }
         }
-        dirty.removeIf(page -> page.owner == shard);
     }
 
     /** Calls {@code visitor} with each page of the shard in memory. */

@@ -34,6 +34,9 @@ final class ExtentPage {
 
     private static final int TRIM = 1 << 30;
 
+    private static final int[] NO_RANGES = new int[0];
+    private static final long[] NO_FIELDS = new long[0];
+
     /** Everything about an extent; a mutable carrier, so that the hot path makes no garbage. */
     static final class Extent {
         /** First block, within the page or absolute as the user says. */
@@ -92,6 +95,8 @@ final class ExtentPage {
     /** One bit per start of an extent put or removed since the last capture; null: clean. */
     private long @Nullable [] dirty;
 
+    private boolean emptied;
+
     /** Captured by a checkpoint that is not durable yet. */
     boolean flushing;
 
@@ -122,6 +127,19 @@ final class ExtentPage {
         return BASE_BYTES
                 + ranges.length * (Integer.BYTES + STRIDE * Long.BYTES)
                 + (dirty == null ? 0 : BLOCKS / 8);
+    }
+
+    /** Lets go of everything; the page is of no use afterwards. */
+    void empty() {
+        size = 0;
+        ranges = NO_RANGES;
+        fields = NO_FIELDS;
+        dirty = null;
+        emptied = true;
+    }
+
+    boolean isEmptied() {
+        return emptied;
     }
 
     boolean isDirty() {
@@ -223,6 +241,8 @@ final class ExtentPage {
                 && end(first) == to
                 && !wins(first, extent.sequence, extent.place)) {
             // The common case: blocks are overwritten as they were written.
+            count(place(first), -extent.count);
+            count(extent.place, extent.count);
             set(first, extent);
             mark(from);
             return 0;
@@ -238,6 +258,7 @@ final class ExtentPage {
             if (wins(last, extent.sequence, extent.place)) {
                 if (covered < oldStart) {
                     scratch.add(extent, covered, oldStart);
+                    count(extent.place, oldStart - covered);
                     mark(covered);
                 }
                 scratch.add(scratch.old, oldStart, oldEnd);
@@ -245,6 +266,7 @@ final class ExtentPage {
                 continue;
             }
             mark(oldStart);
+            count(scratch.old.place, Math.max(oldStart, from) - Math.min(oldEnd, to));
             if (oldStart < from) {
                 scratch.add(scratch.old, oldStart, from);
             }
@@ -255,6 +277,7 @@ final class ExtentPage {
         }
         if (covered < to) {
             scratch.add(extent, covered, to);
+            count(extent.place, to - covered);
             mark(covered);
         }
         if (remnant) {
@@ -262,6 +285,13 @@ final class ExtentPage {
             mark(to);
         }
         return replace(first, last, scratch);
+    }
+
+    /** Blocks of the record at {@code place} become live, or dead when negative. */
+    private void count(long place, int blocks) {
+        if (place != Place.NONE) {
+            owner.usage.add(Place.segment(place), (long) blocks * Blocks.SEALED_SIZE);
+        }
     }
 
     private boolean wins(int index, long sequence, long place) {

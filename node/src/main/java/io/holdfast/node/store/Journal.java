@@ -5,7 +5,6 @@ import io.holdfast.proto.peer.Entry;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayDeque;
@@ -58,6 +57,18 @@ final class Journal implements AutoCloseable {
      */
     private static final int SYNCS_WORTH_WRITING_AHEAD = 128;
 
+    /** How long after a failure to make the next segment it is tried again. */
+    private static final long PREPARE_AGAIN_NANOS = 200_000_000;
+
+    /** Hears of segment files. */
+    interface SegmentListener {
+        /** The segment is the one that is written to from now on. On the loop. */
+        void begun(int segment);
+
+        /** The room on the file system may have changed. Any thread. */
+        void measured();
+    }
+
     /** A segment that is written to or waits for its last sync. */
     private static final class Segment {
         final FileChannel file;
@@ -87,6 +98,7 @@ final class Journal implements AutoCloseable {
     private final long segmentBytes;
     private final Disk disk;
     private final Executor loop;
+    private final SegmentListener listener;
     private final Consumer<Exception> onFailure;
 
     private Segment segment;
@@ -103,6 +115,8 @@ final class Journal implements AutoCloseable {
     private final ExecutorService preparer =
             Executors.newSingleThreadExecutor(daemon("store-prepare"));
     private Future<FileChannel> spare;
+    private long preparedNanos;
+    private boolean warnedOfStarving;
 
     private final Object lock = new Object();
 
@@ -131,6 +145,7 @@ final class Journal implements AutoCloseable {
             JournalScan.End end,
             Disk disk,
             Executor loop,
+            SegmentListener listener,
             Consumer<Exception> onFailure)
             throws IOException {
         this.directory = directory;
@@ -138,11 +153,12 @@ final class Journal implements AutoCloseable {
         this.segmentBytes = segmentBytes;
         this.disk = disk;
         this.loop = loop;
+        this.listener = listener;
         this.onFailure = onFailure;
         number = Place.segment(end.place());
         offset = Place.offset(end.place());
         if (offset == 0) {
-            segment = new Segment(Segments.prepare(directory, number, segmentBytes, Fill.RESERVED));
+            segment = new Segment(disk.prepare(directory, number, segmentBytes, Fill.RESERVED));
             queueHeader(end.previousEnd());
         } else {
             segment =
@@ -153,6 +169,7 @@ final class Journal implements AutoCloseable {
         // What recovery found in this segment may never have been synced, so the first sync covers
         // it, too; the segments before it were synced by JournalScan.
         unsynced.add(segment);
+        listener.begun(number);
         written = end.place();
         writtenForSync = end.place();
         spare = prepareNext();
@@ -165,13 +182,52 @@ final class Journal implements AutoCloseable {
     }
 
     private Future<FileChannel> prepareNext() {
-        int next = number + 1;
         Fill fill;
         synchronized (lock) {
             fill = syncsInSegment < SYNCS_WORTH_WRITING_AHEAD ? Fill.RESERVED : Fill.WRITTEN;
             syncsInSegment = 0;
         }
-        return preparer.submit(() -> Segments.prepare(directory, next, segmentBytes, fill));
+        return prepareNext(fill);
+    }
+
+    private Future<FileChannel> prepareNext(Fill fill) {
+        int next = number + 1;
+        preparedNanos = System.nanoTime();
+        return preparer.submit(() -> {
+            try {
+                return disk.prepare(directory, next, segmentBytes, fill);
+            } finally {
+                listener.measured();
+            }
+        });
+    }
+
+    /**
+     * Whether the next segment could not be made, for want of room or another reason; nothing is
+     * lost before the present one is full.
+     */
+    boolean isStarved() {
+        return spare.state() == Future.State.FAILED;
+    }
+
+    /** Bytes that the segment prepared ahead takes, or is about to. */
+    long spareBytes() {
+        return isStarved() ? 0 : segmentBytes;
+    }
+
+    /** Tries again to make the next segment if it could not be made a while ago. */
+    void retryPreparing() {
+        if (!failed && isStarved() && System.nanoTime() - preparedNanos >= PREPARE_AGAIN_NANOS) {
+            if (!warnedOfStarving) {
+                warnedOfStarving = true;
+                LOG.warn(
+                        "Segment {} cannot be made; the store goes on with what is left of the"
+                                + " present one",
+                        number + 1,
+                        spare.exceptionNow());
+            }
+            spare = prepareNext(Fill.RESERVED);
+        }
     }
 
     /** Place of the next record, unless it does not fit the segment. */
@@ -182,6 +238,13 @@ final class Journal implements AutoCloseable {
     /** Through here all is in the operating system's hands. */
     long written() {
         return written;
+    }
+
+    /** Through here all is synced. */
+    long synced() {
+        synchronized (lock) {
+            return syncedThrough;
+        }
     }
 
     /** Bytes appended since the journal was opened. */
@@ -275,8 +338,10 @@ final class Journal implements AutoCloseable {
         }
         number++;
         offset = 0;
+        listener.begun(number);
         queueHeader(previousEnd);
         if (!failed) {
+            warnedOfStarving = false;
             spare = prepareNext();
         }
     }
@@ -292,7 +357,7 @@ final class Journal implements AutoCloseable {
             return spare.get();
         } catch (ExecutionException e) {
             LOG.warn("Could not prepare segment {}, trying again", number + 1, e.getCause());
-            return Segments.prepare(directory, number + 1, segmentBytes, Fill.RESERVED);
+            return disk.prepare(directory, number + 1, segmentBytes, Fill.RESERVED);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted while waiting for a segment", e);
@@ -512,19 +577,6 @@ final class Journal implements AutoCloseable {
         closeQuietly(segment.file);
         if (interrupted) {
             Thread.currentThread().interrupt();
-        }
-    }
-
-    /** Bytes of segment files, an estimate. Any thread. */
-    static long bytesOnDisk(Path directory) {
-        try {
-            long bytes = 0;
-            for (Path file : Segments.list(directory).values()) {
-                bytes += Files.size(file);
-            }
-            return bytes;
-        } catch (IOException e) {
-            return 0;
         }
     }
 }

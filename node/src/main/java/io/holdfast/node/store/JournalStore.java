@@ -3,8 +3,10 @@ package io.holdfast.node.store;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
@@ -21,6 +23,8 @@ import java.util.UUID;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -59,6 +63,12 @@ public final class JournalStore implements Store {
      */
     private static final long CHECKPOINT_ENTRIES = LogIndex.MAX_PLACES / 4;
 
+    /**
+     * Segments without anything live that are worth a checkpoint, so that they can go, while there
+     * is room; when it is short, half as many; when it is nearly out, one.
+     */
+    static final int EMPTY_WORTH_CHECKPOINT = 4;
+
     private static final int CLOSE_SECONDS = 60;
 
     private final Path journalDirectory;
@@ -73,6 +83,14 @@ public final class JournalStore implements Store {
     private final BlockReader blockReader;
     private final LogReader logReader;
     private final ThreadPoolExecutor readers;
+    private final SegmentUsage usage;
+    private final SpaceMeter meter;
+    private final SegmentRemover remover;
+    private final Cleaner cleaner;
+
+    /** Reads and removes segments. */
+    private final ExecutorService cleaning =
+            Executors.newSingleThreadExecutor(Journal.daemon("store-clean"));
 
     private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
 
@@ -82,6 +100,11 @@ public final class JournalStore implements Store {
     /** Shards whose end was found in the journal; the first checkpoint removes their rows. */
     private final List<ShardId> droppedInScan = new ArrayList<>();
 
+    /** Any thread. */
+    private volatile Usage published;
+
+    private long clientBytes;
+    private long appendedAtTurn;
     private long cachedLogBytes;
     private long checkpointAt;
     private long entriesSinceCheckpoint;
@@ -110,6 +133,8 @@ public final class JournalStore implements Store {
         try {
             lock = opened(opened, DirectoryLock.take(directory));
             database = opened(opened, new MapDatabase(directory.resolve("map")));
+            database.upgrade();
+            usage = new SegmentUsage(options.segmentBytes());
             map = new ExtentMap(database, options.cacheBytes());
             StoreRow row = database.store().orElse(null);
             boolean rebooted = row != null && !row.bootId().equals(options.bootId());
@@ -117,7 +142,19 @@ public final class JournalStore implements Store {
             if (row == null) {
                 row = firstRow();
             }
+            for (var file : Segments.list(journalDirectory).entrySet()) {
+                usage.found(file.getKey(), Files.size(file.getValue()));
+            }
+            loadShards();
+            int covered = Place.segment(row.covered());
+            List<Integer> deadAtStart = List.copyOf(usage.deadBefore(covered));
             JournalScan.End end = recover(row, tailMayBeLost);
+            // What the scan cut off; the last segment is counted again when it is begun.
+            usage.from(Place.segment(end.place()) + (Place.offset(end.place()) == 0 ? 0 : 1))
+                    .forEach(usage::removed);
+            meter =
+                    new SpaceMeter(
+                            journalDirectory, options.storeBytes(), options.segmentBytes(), usage);
             journal =
                     opened(
                             opened,
@@ -128,6 +165,7 @@ public final class JournalStore implements Store {
                                     end,
                                     disk,
                                     loop,
+                                    new SegmentFiles(),
                                     this::fail));
             checkpointAt = options.checkpointBytes() - end.scannedBytes();
             if (tailMayBeLost) {
@@ -149,8 +187,9 @@ public final class JournalStore implements Store {
                                     map,
                                     database,
                                     shards,
+                                    usage,
                                     loop,
-                                    this::fail));
+                                    new CheckpointEnds()));
             droppedInScan.forEach(checkpointer::drop);
             PageCacheFile.@Nullable Reader pageCache =
                     Libc.get()
@@ -168,6 +207,19 @@ public final class JournalStore implements Store {
                             new ThreadPoolExecutor.CallerRunsPolicy());
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
+            remover =
+                    new SegmentRemover(
+                            journalDirectory,
+                            usage,
+                            segments,
+                            meter,
+                            cleaning,
+                            loop,
+                            this::giveUpLog,
+                            this::roomChanged);
+            cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop);
+            cleaner.covered(covered);
+            remover.release(deadAtStart);
         } catch (IOException | RuntimeException e) {
             for (AutoCloseable each : opened.reversed()) {
                 closeAfterFailure(each, e);
@@ -175,6 +227,8 @@ public final class JournalStore implements Store {
             throw e;
         }
         evictLogs();
+        meter.update(journal.spareBytes(), journal.isStarved());
+        published = usageNow();
         LOG.info(
                 "Store in {} is open: {} shards, journal end {}",
                 directory,
@@ -209,11 +263,30 @@ public final class JournalStore implements Store {
         return row;
     }
 
-    private JournalScan.End recover(StoreRow row, boolean tailMayBeLost) throws IOException {
+    private void loadShards() throws IOException {
         for (var each : database.shards().entrySet()) {
-            ShardMap pages = new ShardMap(each.getKey(), false);
+            ShardMap pages = new ShardMap(each.getKey(), usage.ofShard(), false);
             shards.put(each.getKey(), new ShardStore(each.getKey(), pages, each.getValue()));
         }
+        for (UsageRow row : database.usage()) {
+            ShardStore shard = shards.get(row.shard());
+            if (shard == null) {
+                throw new StoreException("the map has live bytes of an unknown shard: " + row);
+            }
+            if (!usage.has(row.segment())) {
+                throw new StoreException(
+                        "journal is damaged: "
+                                + Segments.file(journalDirectory, row.segment())
+                                + " is missing, with "
+                                + row.live()
+                                + " bytes of shard "
+                                + row.shard());
+            }
+            shard.map.usage.load(row.segment(), row.live());
+        }
+    }
+
+    private JournalScan.End recover(StoreRow row, boolean tailMayBeLost) throws IOException {
         JournalScan scan =
                 new JournalScan(journalDirectory, row.store(), row.synced(), tailMayBeLost);
         return scan.run(row.covered(), new Replay());
@@ -292,9 +365,9 @@ public final class JournalStore implements Store {
         }
     }
 
-    private static ShardStore fresh(ShardId id, HardState state, boolean rowsAreStale) {
+    private ShardStore fresh(ShardId id, HardState state, boolean rowsAreStale) {
         ShardRow nothing = new ShardRow(state, 0, 0, Place.NONE, new byte[0]);
-        return new ShardStore(id, new ShardMap(id, rowsAreStale), nothing);
+        return new ShardStore(id, new ShardMap(id, usage.ofShard(), rowsAreStale), nothing);
     }
 
     private void restartLog(ShardStore shard, long epoch, long sequence, byte[] state) {
@@ -413,6 +486,26 @@ public final class JournalStore implements Store {
         journal.append(Mark.drop(id));
         forget(shard);
         checkpointer.drop(id);
+        loop.execute(this::afterDrop);
+    }
+
+    /** Without shards there may be no turns; the room comes back all the same. */
+    private void afterDrop() {
+        if (closed) {
+            return;
+        }
+        turnEnded();
+        if (map.holdsDropped()) {
+            loop.execute(this::afterDrop);
+        }
+    }
+
+    /** Something has changed that turns would notice, if there were any. */
+    private void roomChanged() {
+        if (!failed && !closed) {
+            makeRoom();
+            published = usageNow();
+        }
     }
 
     private void forget(ShardStore shard) {
@@ -433,6 +526,9 @@ public final class JournalStore implements Store {
                 throw new IllegalArgumentException(entry + " in the log of shard " + id);
             }
             addToLog(shard, entry, journal.append(entry));
+            if (entry.kind() == EntryKind.WRITE) {
+                clientBytes += (long) entry.count() * Blocks.SIZE;
+            }
         }
         if (state != null) {
             shard.hardState = state;
@@ -618,14 +714,162 @@ public final class JournalStore implements Store {
 
     @Override
     public void turnEnded() {
-        if (failed || checkpointer.isRunning()) {
+        if (failed) {
             return;
         }
-        if (journal.appendedBytes() >= checkpointAt
-                || entriesSinceCheckpoint >= CHECKPOINT_ENTRIES
-                || map.checkpointDue()) {
+        makeRoom();
+        if (!checkpointer.isRunning()
+                && (journal.appendedBytes() >= checkpointAt
+                        || entriesSinceCheckpoint >= CHECKPOINT_ENTRIES
+                        || map.checkpointDue()
+                        || emptyOnesWait())) {
             checkpoint();
         }
+        published = usageNow();
+    }
+
+    /** Everything that has to do with room: cheap when there is enough. */
+    private void makeRoom() {
+        map.forgetDropped();
+        journal.retryPreparing();
+        long segment = options.segmentBytes();
+        long free = freeBytes();
+        long low = Cleaner.startBytes(meter.capacityBytes(journal.spareBytes()), segment);
+        remover.remove((int) Math.ceilDiv(Math.max(0, 2 * low - free), segment));
+        long empty = usage.deadBefore(Place.segment(journal.end())).size() * segment;
+        long used = Math.max(0, usage.bytes() + journal.spareBytes() - empty);
+        long appended = journal.appendedBytes() - cleaner.movedBytes();
+        cleaner.turnEnded(
+                appended - appendedAtTurn,
+                Cleaner.Demand.of(free, empty, used, usage.liveBytes(), segment));
+        appendedAtTurn = appended;
+        if (meter.update(journal.spareBytes(), journal.isStarved())) {
+            LOG.info("Space for segments: {}, {} bytes", meter.space(), free);
+            for (ShardStore shard : List.copyOf(shards.values())) {
+                Owner owner = shard.owner;
+                if (owner != null) {
+                    owner.spaceChanged(meter.space());
+                }
+            }
+        }
+    }
+
+    private long freeBytes() {
+        return meter.freeBytes(journal.spareBytes());
+    }
+
+    /** Whether a checkpoint would let enough segments go to be worth it. */
+    private boolean emptyOnesWait() {
+        int waiting =
+                usage.deadBefore(Place.segment(journal.end())).size() - remover.releasedCount();
+        if (waiting <= 0) {
+            return false;
+        }
+        long segment = options.segmentBytes();
+        long free = freeBytes();
+        int enough = EMPTY_WORTH_CHECKPOINT;
+        if (free < Cleaner.HARD_SEGMENTS * segment) {
+            enough = 1;
+        } else if (free < Cleaner.startBytes(meter.capacityBytes(journal.spareBytes()), segment)) {
+            enough = EMPTY_WORTH_CHECKPOINT / 2;
+        }
+        // The places are looked for only when there is something to win by it.
+        return waiting >= enough
+                && usage.deadBefore(Place.segment(coveredNow())).size() - remover.releasedCount()
+                        >= enough;
+    }
+
+    /** What a checkpoint would cover. */
+    private long coveredNow() {
+        long covered = journal.end();
+        for (ShardStore shard : shards.values()) {
+            covered = Math.min(covered, shard.from(journal.end()));
+        }
+        return covered;
+    }
+
+    /** The log in segments up to this one is no longer held for followers. */
+    private void giveUpLog(int segment) {
+        long end = Place.of(segment + 1, 0);
+        for (ShardStore shard : shards.values()) {
+            cachedLogBytes -= shard.log.forgetBefore(end);
+        }
+    }
+
+    /** What the journal tells of its files. */
+    private final class SegmentFiles implements Journal.SegmentListener {
+        @Override
+        public void begun(int segment) {
+            usage.begun(segment);
+        }
+
+        @Override
+        public void measured() {
+            meter.measure();
+        }
+    }
+
+    private final class CheckpointEnds implements Checkpointer.Listener {
+        @Override
+        public void completed(int covered, List<Integer> dead) {
+            cleaner.covered(covered);
+            remover.release(dead);
+            meter.measure();
+            roomChanged();
+        }
+
+        @Override
+        public void failed(Exception cause) {
+            fail(cause);
+        }
+    }
+
+    private final class CleaningWork implements Cleaner.Work {
+        @Override
+        public @Nullable ShardMap map(ShardId id) {
+            ShardStore shard = shards.get(id);
+            return shard == null ? null : shard.map;
+        }
+
+        @Override
+        public void move(ShardId id, List<Entry> moved) {
+            appendMoved(id, moved);
+        }
+
+        @Override
+        public void write() {
+            JournalStore.this.write();
+        }
+
+        @Override
+        public boolean ended() {
+            return failed || closed;
+        }
+
+        @Override
+        public void damaged(DamagedMapException cause) {
+            fail(cause);
+        }
+    }
+
+    /** Empties a segment now, if there is one that is worth it. */
+    void clean() {
+        cleaner.force();
+    }
+
+    /** Whether the cleaner is at work on a segment. */
+    boolean cleaning() {
+        return cleaner.isBusy();
+    }
+
+    /** Whether there is a segment that is worth being emptied. */
+    boolean isCleanable() {
+        return cleaner.hasVictim();
+    }
+
+    /** Live bytes of segments as the database has them, and as its extents add up to. */
+    List<List<UsageRow>> recount() throws IOException {
+        return List.of(database.usage(), database.count());
     }
 
     /** Begins a checkpoint now; map and owners agree. */
@@ -651,6 +895,16 @@ public final class JournalStore implements Store {
         return shard == null ? Place.NONE : shard.log.place(sequence);
     }
 
+    /** Through here the journal is synced. */
+    long syncedThrough() {
+        return journal.synced();
+    }
+
+    /** Numbers of the segments. */
+    List<Integer> segments() {
+        return usage.from(0);
+    }
+
     /** Bytes of map pages in memory. */
     long mapBytes() {
         return map.bytes();
@@ -658,14 +912,27 @@ public final class JournalStore implements Store {
 
     @Override
     public Usage usage() {
-        long free;
-        try {
-            free = Files.getFileStore(journalDirectory).getUsableSpace();
-        } catch (IOException e) {
-            free = 0;
-        }
+        return published;
+    }
+
+    private Usage usageNow() {
+        boolean full = meter.space() == Space.FULL;
         return new Usage(
-                Journal.bytesOnDisk(journalDirectory), free, checkpointer.extentsEstimate());
+                usage.bytes() + journal.spareBytes(),
+                freeBytes(),
+                checkpointer.extentsEstimate(),
+                usage.liveBytes(),
+                journal.appendedBytes(),
+                clientBytes,
+                cleaner.movedBytes(),
+                remover.removed(),
+                meter.space(),
+                full && cleaner.hasVictim());
+    }
+
+    @Override
+    public Space space() {
+        return meter.space();
     }
 
     @Override
@@ -689,10 +956,15 @@ public final class JournalStore implements Store {
             checkpointer.await();
         }
         checkpointer.close();
+        cleaner.close();
+        cleaning.shutdown();
         readers.shutdown();
         try {
             if (!readers.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
                 LOG.warn("Reads still wait for the disk after {} s", CLOSE_SECONDS);
+            }
+            if (!cleaning.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("Segments are still being removed after {} s", CLOSE_SECONDS);
             }
             segments.close();
             journal.close();

@@ -111,6 +111,22 @@ final class LogIndex {
         return bytes;
     }
 
+    /**
+     * Entries that stand before a place of the journal are no longer held.
+     *
+     * @return bytes that were held in memory for them
+     */
+    long forgetBefore(long place) {
+        long bytes = 0;
+        while (first < next && places[slot(places.length, first)] < place) {
+            first++;
+            if (cachedFrom < first) {
+                bytes += evictOldest();
+            }
+        }
+        return bytes;
+    }
+
     /** Place of the entry, {@link Place#NONE}: not held. */
     long place(long sequence) {
         return sequence < first || sequence >= next

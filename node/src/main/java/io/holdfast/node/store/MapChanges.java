@@ -10,14 +10,17 @@ import java.util.TreeMap;
 
 /**
  * Everything that one checkpoint changes in the database, captured on the data loop and written by
- * the checkpoint's thread as one batch: shards dropped, rows of extents, shard rows, store row.
+ * the checkpoint's thread as one batch: shards dropped, rows of extents, live bytes of segments,
+ * shard rows, store row.
  */
-final class MapChanges implements ExtentPage.RowSink {
+final class MapChanges implements ExtentPage.RowSink, SegmentUsage.RowSink {
     private static final int PUT_BYTES = 1 + ExtentRow.KEY_SIZE + ExtentRow.VALUE_SIZE;
 
     final List<ShardId> dropped;
     final TreeMap<ShardId, ShardRow> shards = new TreeMap<>();
     final StoreRow store;
+
+    final List<UsageRow> usage = new ArrayList<>();
 
     /** Operations in a row: 1 and key and value, or 0 and key. */
     private ByteBuffer rows = ByteBuffer.allocate(64 << 10);
@@ -49,6 +52,11 @@ final class MapChanges implements ExtentPage.RowSink {
         ensureRoom();
         rows.put((byte) 0);
         ExtentRow.key(rows, page.owner.shard, page.layer, page.firstBlock() + start);
+    }
+
+    @Override
+    public void usage(ShardId shard, int segment, long live) {
+        usage.add(new UsageRow(shard, segment, live));
     }
 
     /** Takes the rows' operations in order. */

@@ -1,6 +1,7 @@
 package io.holdfast.node.store;
 
 import io.holdfast.node.store.ExtentPage.Extent;
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.MalformedException;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
@@ -33,8 +34,8 @@ import org.rocksdb.WriteBatch;
 import org.rocksdb.WriteOptions;
 
 /**
- * The extent map, the shards and the store's own row in RocksDB, as the last checkpoint left them.
- * The only class that knows RocksDB.
+ * The extent map, the segments' live bytes, the shards and the store's own row in RocksDB, as the
+ * last checkpoint left them. The only class that knows RocksDB.
  *
  * <p>One write policy for all families: no log of RocksDB's own; one batch per checkpoint; then a
  * flush of all families that is atomic over them. A crash leaves the state of one checkpoint or of
@@ -45,8 +46,9 @@ import org.rocksdb.WriteOptions;
 final class MapDatabase implements AutoCloseable {
     private static final byte[] STORE_KEY = "store".getBytes(StandardCharsets.UTF_8);
 
-    /** Families: default (unused, RocksDB wants it), extents, shards, meta. */
-    private static final List<String> FAMILIES = List.of("default", "extents", "shards", "meta");
+    /** Families: default (unused, RocksDB wants it), extents, shards, meta, usage. */
+    private static final List<String> FAMILIES =
+            List.of("default", "extents", "shards", "meta", "usage");
 
     private static final long BLOCK_CACHE_BYTES = 16L << 20;
     private static final long WRITE_BUFFER_BYTES = 16L << 20;
@@ -63,6 +65,7 @@ final class MapDatabase implements AutoCloseable {
     private final ColumnFamilyHandle extents;
     private final ColumnFamilyHandle shards;
     private final ColumnFamilyHandle meta;
+    private final ColumnFamilyHandle usage;
     private final List<ColumnFamilyHandle> handles = new ArrayList<>();
     private final WriteOptions unlogged;
     private final FlushOptions flushAndWait;
@@ -109,6 +112,7 @@ final class MapDatabase implements AutoCloseable {
         extents = handles.get(1);
         shards = handles.get(2);
         meta = handles.get(3);
+        usage = handles.get(4);
     }
 
     private <T extends AutoCloseable> T own(T made) {
@@ -124,6 +128,67 @@ final class MapDatabase implements AutoCloseable {
         } catch (RocksDBException e) {
             throw new IOException("cannot read the map's own row", e);
         }
+    }
+
+    /**
+     * Brings the rows to the present format: one of version 1 has no live bytes of segments, which
+     * are counted once. A crash leaves one version or the other.
+     */
+    void upgrade() throws IOException {
+        try {
+            byte[] row = database.get(meta, STORE_KEY);
+            if (row == null || StoreRow.version(row) != StoreRow.WITHOUT_USAGE) {
+                return;
+            }
+            StoreRow store = StoreRow.decode(row);
+            MapChanges changes = new MapChanges(List.of(), store);
+            changes.usage.addAll(count());
+            write(changes);
+        } catch (RocksDBException e) {
+            throw new IOException("cannot read the map's own row", e);
+        }
+    }
+
+    /** Live bytes of segments as the last checkpoint wrote them, by shard and segment. */
+    List<UsageRow> usage() throws IOException {
+        List<UsageRow> all = new ArrayList<>();
+        try (RocksIterator rows = database.newIterator(usage)) {
+            for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+                all.add(UsageRow.decode(rows.key(), rows.value()));
+            }
+            rows.status();
+        } catch (RocksDBException | MalformedException e) {
+            throw new StoreException("cannot read the segments' live bytes from the map", e);
+        }
+        return all;
+    }
+
+    /** What {@link #usage} must be, from a look at every extent. */
+    List<UsageRow> count() throws IOException {
+        TreeMap<ShardId, TreeMap<Integer, Long>> live = new TreeMap<>();
+        Extent row = new Extent();
+        try (RocksIterator rows = database.newIterator(extents)) {
+            for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+                ExtentRow.decode(rows.value(), row);
+                if (row.place != Place.NONE) {
+                    ByteBuffer key = ByteBuffer.wrap(rows.key());
+                    live.computeIfAbsent(
+                                    new ShardId(key.getInt(0), key.getInt(4)),
+                                    shard -> new TreeMap<>())
+                            .merge(
+                                    Place.segment(row.place),
+                                    (long) row.count * Blocks.SEALED_SIZE,
+                                    Long::sum);
+                }
+            }
+            rows.status();
+        } catch (RocksDBException | MalformedException e) {
+            throw new StoreException("cannot count the segments' live bytes in the map", e);
+        }
+        List<UsageRow> all = new ArrayList<>();
+        live.forEach((shard, segments) ->
+                segments.forEach((segment, bytes) -> all.add(new UsageRow(shard, segment, bytes))));
+        return all;
     }
 
     /** All shard rows. */
@@ -212,6 +277,7 @@ final class MapDatabase implements AutoCloseable {
         try (WriteBatch batch = new WriteBatch()) {
             for (ShardId shard : changes.dropped) {
                 batch.deleteRange(extents, shardKey(shard), shardEnd(shard));
+                batch.deleteRange(usage, shardKey(shard), shardEnd(shard));
                 batch.delete(shards, shardKey(shard));
             }
             changes.rows(
@@ -226,6 +292,13 @@ final class MapDatabase implements AutoCloseable {
                             batch.delete(extents, key);
                         }
                     });
+            for (UsageRow row : changes.usage) {
+                if (row.live() == 0) {
+                    batch.delete(usage, row.key());
+                } else {
+                    batch.put(usage, row.key(), row.value());
+                }
+            }
             for (var shard : changes.shards.entrySet()) {
                 batch.put(shards, shardKey(shard.getKey()), shard.getValue().encode());
             }

@@ -84,6 +84,24 @@ final class SegmentTable implements AutoCloseable {
         handle.pins--;
     }
 
+    /**
+     * Closes a segment that is to be removed; nobody may ask for it again.
+     *
+     * @return false: somebody is reading it
+     */
+    boolean release(int segment) throws IOException {
+        Handle handle = open.get(segment);
+        if (handle == null) {
+            return true;
+        }
+        if (handle.pins > 0) {
+            return false;
+        }
+        open.remove(segment);
+        handle.close();
+        return true;
+    }
+
     private void closeSome() throws IOException {
         Iterator<Handle> eldest = open.values().iterator();
         for (int excess = open.size() - MAX_OPEN; excess > 0 && eldest.hasNext(); ) {

@@ -4,7 +4,10 @@ import io.holdfast.proto.peer.ShardId;
 import io.netty.util.collection.IntObjectHashMap;
 import io.netty.util.collection.LongObjectHashMap;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
+import java.util.NoSuchElementException;
 import org.jspecify.annotations.Nullable;
 
 /** The pages in memory of one life of a shard, by layer and number. Owned by the data loop. */
@@ -20,10 +23,14 @@ final class ShardMap {
     /** The shard was dropped: pages are not listed or captured any more. */
     boolean dropped;
 
+    /** Bytes of each segment that the pages, and the rows of those not in memory, point to. */
+    final SegmentUsage.Shares usage;
+
     private final IntObjectHashMap<LongObjectHashMap<ExtentPage>> layers = new IntObjectHashMap<>();
 
-    ShardMap(ShardId shard, boolean rowsAreStale) {
+    ShardMap(ShardId shard, SegmentUsage.Shares usage, boolean rowsAreStale) {
         this.shard = shard;
+        this.usage = usage;
         this.rowsAreStale = rowsAreStale;
     }
 
@@ -49,6 +56,32 @@ final class ShardMap {
                 layers.remove(page.layer);
             }
         }
+    }
+
+    /**
+     * Walks over all pages in memory, in no order; none may be added or removed until it is done.
+     */
+    Iterator<ExtentPage> iterator() {
+        Iterator<LongObjectHashMap<ExtentPage>> each = layers.values().iterator();
+        return new Iterator<>() {
+            private Iterator<ExtentPage> pages = Collections.emptyIterator();
+
+            @Override
+            public boolean hasNext() {
+                while (!pages.hasNext() && each.hasNext()) {
+                    pages = each.next().values().iterator();
+                }
+                return pages.hasNext();
+            }
+
+            @Override
+            public ExtentPage next() {
+                if (!hasNext()) {
+                    throw new NoSuchElementException();
+                }
+                return pages.next();
+            }
+        };
     }
 
     /** All pages in memory, in no order. */

@@ -48,6 +48,14 @@ final class ShardStore {
         log = new LogIndex(base);
     }
 
+    /** The {@code from} of {@link #row}, without its state. */
+    long from(long end) {
+        Owner replica = owner;
+        long applied = replica == null ? base : Math.max(base, replica.applied());
+        long next = log.place(applied + 1);
+        return next == Place.NONE ? end : next;
+    }
+
     /** What a checkpoint at journal end {@code end} keeps. */
     ShardRow row(long end) {
         Owner replica = owner;

@@ -17,6 +17,8 @@ import java.nio.file.Path;
  * @param readThreads threads for reads that miss the page cache
  * @param bootId names the boot of this machine; another one than at the last start means that what
  *     was not synced may be gone
+ * @param storeBytes what all segments together may take, at least {@link #MIN_SEGMENTS} of them; 0:
+ *     what the file system holds
  */
 public record StoreOptions(
         long segmentBytes,
@@ -24,9 +26,13 @@ public record StoreOptions(
         long cacheBytes,
         long logCacheBytes,
         int readThreads,
-        String bootId) {
+        String bootId,
+        long storeBytes) {
     /** A segment holds at least a few of the largest entries. */
     public static final long MIN_SEGMENT_BYTES = 4L * Entry.MAX_SIZE;
+
+    /** Segments of the smallest store: what the cleaner keeps free, and as many to clean. */
+    public static final int MIN_SEGMENTS = 2 * Cleaner.START_SEGMENTS;
 
     /** Offsets within a segment are ints. */
     public static final long MAX_SEGMENT_BYTES = 1L << 30;
@@ -49,6 +55,16 @@ public record StoreOptions(
                             + " bytes, is "
                             + segmentBytes);
         }
+        if (storeBytes != 0 && storeBytes < MIN_SEGMENTS * segmentBytes) {
+            throw new IllegalArgumentException(
+                    "a store needs at least "
+                            + MIN_SEGMENTS
+                            + " segments of "
+                            + segmentBytes
+                            + " bytes, has "
+                            + storeBytes
+                            + " bytes");
+        }
         if (checkpointBytes < 1 || cacheBytes < 1 || logCacheBytes < 1 || readThreads < 1) {
             throw new IllegalArgumentException(
                     "checkpoint, cache, log cache and threads must be positive, are "
@@ -60,6 +76,17 @@ public record StoreOptions(
                             + ", "
                             + readThreads);
         }
+    }
+
+    /** Options of a store that may fill the file system. */
+    public StoreOptions(
+            long segmentBytes,
+            long checkpointBytes,
+            long cacheBytes,
+            long logCacheBytes,
+            int readThreads,
+            String bootId) {
+        this(segmentBytes, checkpointBytes, cacheBytes, logCacheBytes, readThreads, bootId, 0);
     }
 
     /**
@@ -74,6 +101,7 @@ public record StoreOptions(
                 limits.cacheBytes(),
                 LOG_CACHE_BYTES,
                 READ_THREADS,
-                Files.readString(BOOT_ID).strip());
+                Files.readString(BOOT_ID).strip(),
+                limits.storeBytes());
     }
 }

@@ -11,7 +11,7 @@ import java.util.UUID;
  *
  * <pre>
  * offset size field
- *      0    4 version  of the map's format, 1
+ *      0    4 version  of the map's format, 2
  *      4    1 clean    1: the store was closed after this checkpoint, nothing was written since
  *      5    3 reserved 0
  *      8   16 store    id of the store, two longs
@@ -21,7 +21,12 @@ import java.util.UUID;
  * </pre>
  */
 record StoreRow(boolean clean, UUID store, long covered, long synced, String bootId) {
-    static final int VERSION = 1;
+    /** Version 1 had no rows of {@link UsageRow}. */
+    static final int VERSION = 2;
+
+    /** Version that {@link MapDatabase#upgrade} makes the present one. */
+    static final int WITHOUT_USAGE = 1;
+
     private static final int BOOT_ID = 40;
 
     byte[] encode() {
@@ -38,10 +43,14 @@ record StoreRow(boolean clean, UUID store, long covered, long synced, String boo
         return out.array();
     }
 
+    static int version(byte[] bytes) {
+        return bytes.length < Integer.BYTES ? 0 : ByteBuffer.wrap(bytes).getInt(0);
+    }
+
     static StoreRow decode(byte[] bytes) throws StoreException {
         ByteBuffer in = ByteBuffer.wrap(bytes);
-        int version = bytes.length < Integer.BYTES ? 0 : in.getInt(0);
-        if (version != VERSION || bytes.length < BOOT_ID) {
+        int version = version(bytes);
+        if ((version != VERSION && version != WITHOUT_USAGE) || bytes.length < BOOT_ID) {
             throw new StoreException(
                     "the map is of format "
                             + version

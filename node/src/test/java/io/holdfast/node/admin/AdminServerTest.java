@@ -62,7 +62,7 @@ class AdminServerTest {
                         List.of(self),
                         directory,
                         directory.resolve("key"),
-                        new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20));
+                        new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20, 0));
         health = new NodeHealth(node.loop, coordinator, 1, () -> keyDisputed);
         admin =
                 new ClusterAdmin(

@@ -52,6 +52,6 @@ final class TestNodes {
                 members,
                 data,
                 data.resolve("key"),
-                new NodeConfig.Limits(1, 1, 1, 1, 1));
+                new NodeConfig.Limits(1, 1, 1, 1, 1, 0));
     }
 }

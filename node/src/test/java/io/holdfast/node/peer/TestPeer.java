@@ -183,6 +183,6 @@ final class TestPeer implements AutoCloseable {
                 members,
                 Path.of("unused"),
                 Path.of("unused"),
-                new Limits(1, 1, 1, 1, 1));
+                new Limits(1, 1, 1, 1, 1, 0));
     }
 }

@@ -12,7 +12,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class ExtentPageTest {
-    private final ShardMap owner = new ShardMap(new ShardId(1, 0), false);
+    private final ShardMap owner =
+            new ShardMap(new ShardId(1, 0), new SegmentUsage(64 << 20).ofShard(), false);
 
     /**
      * Writes, zeroes and moved copies in any order of sequence, against a sequence and a place per

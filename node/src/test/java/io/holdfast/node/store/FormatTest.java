@@ -189,7 +189,7 @@ class FormatTest {
         assertThat(StoreRow.decode(row.encode())).isEqualTo(row);
         assertThat(hex(row.encode()))
                 .isEqualTo(
-                        "00000001"
+                        "00000002"
                                 + "01"
                                 + "000000"
                                 + "0000000000000001"

@@ -22,7 +22,7 @@ final class Loop implements Executor {
         while (!condition.getAsBoolean()) {
             try {
                 Runnable task = tasks.poll(end - System.nanoTime(), TimeUnit.NANOSECONDS);
-                if (task == null) {
+                if (task == null || System.nanoTime() > end) {
                     throw new AssertionError("nothing happened for too long");
                 }
                 task.run();

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** A replica as the store sees it; its state is its applied point in bytes. */
-final class TestOwner implements Owner {
+class TestOwner implements Owner {
     long applied;
     long appliedEpoch;
     final List<Exception> failures = new ArrayList<>();
