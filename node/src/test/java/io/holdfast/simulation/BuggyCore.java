@@ -84,7 +84,7 @@ final class BuggyCore implements Core {
                                 reply.last(),
                                 reply.applied(),
                                 reply.learner(),
-                                reply.full(),
+                                reply.room(),
                                 reply.sentNanos()))
                 : outbound;
     }

@@ -1,5 +1,6 @@
 package io.holdfast.simulation;
 
+import io.holdfast.proto.peer.Room;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -81,7 +82,7 @@ final class SimFaults {
         over = true;
         cluster.network.mendAll();
         for (SimNode node : cluster.nodes()) {
-            node.setFull(false);
+            node.setRoom(Room.ENOUGH);
             if (keptDown.contains(node)) {
                 if (node.isUp()) {
                     node.crash();
@@ -231,8 +232,8 @@ final class SimFaults {
     private void fillDisk() {
         SimNode node = anyNode();
         count("disks full");
-        node.setFull(true);
-        cluster.queue.after(aWhile(), () -> node.setFull(false));
+        node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
+        cluster.queue.after(aWhile(), () -> node.setRoom(Room.ENOUGH));
     }
 
     private void wipe() {

@@ -6,6 +6,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
 import java.util.TreeMap;
@@ -23,7 +24,7 @@ final class SimNode {
     private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
     private final ArrayDeque<Runnable> work = new ArrayDeque<>();
     private boolean up;
-    private boolean full;
+    private Room room = Room.ENOUGH;
     private boolean paused;
     private boolean working;
     private boolean lostPower;
@@ -89,11 +90,11 @@ final class SimNode {
         return store;
     }
 
-    /** Whether the disk has room for new data; the process, if there is one, is told. */
-    void setFull(boolean isFull) {
-        if (full != isFull) {
-            full = isFull;
-            cluster.trace.add(name(), full ? "disk is full" : "disk has room");
+    /** What room the disk has for new data; the process, if there is one, is told. */
+    void setRoom(Room newRoom) {
+        if (room != newRoom) {
+            room = newRoom;
+            cluster.trace.add(name(), "room on its disk: " + room);
             if (up) {
                 tellSpace();
             }
@@ -101,7 +102,7 @@ final class SimNode {
     }
 
     private void tellSpace() {
-        cluster.shards().forEach(shard -> tell(shard, new Event.SpaceChanged(full)));
+        cluster.shards().forEach(shard -> tell(shard, new Event.RoomChanged(room)));
     }
 
     /** Starts the process. */
@@ -122,7 +123,7 @@ final class SimNode {
                             random.child("replica " + store.shard() + " " + incarnation),
                             unclean));
         }
-        if (full) {
+        if (room != Room.ENOUGH) {
             tellSpace();
         }
         int mine = incarnation;

@@ -113,7 +113,7 @@ public interface Store extends AutoCloseable {
     /** Bytes on disk and what limits them, for status and metrics. Any thread. */
     Usage usage();
 
-    /** How much room there is now; {@link Owner#spaceChanged} tells of changes. */
+    /** How much room there is now. */
     Space space();
 
     /** Takes a last checkpoint, syncs and closes. Waits. */
@@ -130,9 +130,6 @@ public interface Store extends AutoCloseable {
 
         /** Epoch of the entry at {@link #applied}. */
         long appliedEpoch();
-
-        /** How much room there is has changed; see {@link Space}. */
-        default void spaceChanged(Space space) {}
 
         /** The disk failed; the replica must go out of service. */
         void failed(Exception cause);
@@ -184,7 +181,8 @@ public interface Store extends AutoCloseable {
      *     appendedBytes / clientBytes} is the write amplification
      * @param movedBytes appended by the cleaner among them
      * @param removedSegments since the store was opened
-     * @param cleanable whether the cleaner can make room; only known when {@code space} is FULL
+     * @param cleanable whether the cleaner can make room, or segments without live bytes will go;
+     *     only known when {@code space} is FULL
      */
     record Usage(
             long journalBytes,

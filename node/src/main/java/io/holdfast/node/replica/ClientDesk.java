@@ -5,6 +5,7 @@ import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
+import io.holdfast.proto.peer.Room;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -181,9 +182,9 @@ final class ClientDesk {
         if (!mayNumber(origin, write, key, write.lowWater(), write.generation())) {
             return;
         }
-        if (leadership.isDiskFull()) {
+        if (leadership.room() != Room.ENOUGH) {
             // Of what is no new data, trims above all, the disks' reserves have room for plenty.
-            refuse(origin, write, Refusal.NO_SPACE);
+            refuse(origin, write, leadership.room() == Room.SOON ? Refusal.BUSY : Refusal.NO_SPACE);
             return;
         }
         if (!conditionHolds(write)) {

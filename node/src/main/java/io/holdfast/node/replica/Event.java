@@ -2,6 +2,7 @@ package io.holdfast.node.replica;
 
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.Room;
 
 /** Everything that can happen to a {@link Replica}. */
 public sealed interface Event {
@@ -33,10 +34,10 @@ public sealed interface Event {
     record StepAside(int target) implements Event {}
 
     /**
-     * Whether this replica's disk has room for new data. Not having it is no failure: what is
-     * appended all the same still has room in a reserve.
+     * What room this replica's disk has for new data. Having none is no failure: what is appended
+     * all the same still has room in a reserve.
      */
-    record SpaceChanged(boolean full) implements Event {}
+    record RoomChanged(Room room) implements Event {}
 
     /** The link to the node broke; its clients may come back with it. */
     record NodeLost(int node) implements Event {}

@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.HandOver;
 import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
 import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
+import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
@@ -33,7 +34,7 @@ final class Leadership {
     private final ClientDesk desk;
 
     private boolean serving;
-    private boolean followersFull;
+    private Room followersRoom = Room.ENOUGH;
     private final long electedNanos;
     private long lastSentNanos;
     private long nextHeartbeatNanos;
@@ -156,9 +157,7 @@ final class Leadership {
             }
             desk.onApplied();
         }
-        followersFull =
-                followers.stream()
-                        .anyMatch(f -> f.full && f.isFollower() && !isOffline(f, nowNanos));
+        followersRoom = followersRoom(nowNanos);
         desk.onDurable(majorityDurable());
         desk.onConfirmed(nowNanos);
     }
@@ -408,11 +407,21 @@ final class Leadership {
     }
 
     /**
-     * Whether a write has no room: here, or with a follower that takes part. One full disk is
-     * enough, because a replica that misses writes is none for long.
+     * The room for writes: here and with the followers that take part. One full disk is enough,
+     * because a replica that misses writes is none for long.
      */
-    boolean isDiskFull() {
-        return data.full || followersFull;
+    Room room() {
+        return data.room.and(followersRoom);
+    }
+
+    private Room followersRoom(long nowNanos) {
+        Room room = Room.ENOUGH;
+        for (Progress follower : followers) {
+            if (follower.isFollower() && !isOffline(follower, nowNanos)) {
+                room = room.and(follower.room);
+            }
+        }
+        return room;
     }
 
     private boolean isOffline(Progress follower, long nowNanos) {

@@ -3,6 +3,7 @@ package io.holdfast.node.replica;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
+import io.holdfast.proto.peer.Room;
 import org.jspecify.annotations.Nullable;
 
 /** What a leader knows of one follower. */
@@ -28,8 +29,8 @@ final class Progress {
     long applied;
     boolean learner;
 
-    /** Its disk has no room for new data. */
-    boolean full;
+    /** On its disk. */
+    Room room = Room.ENOUGH;
 
     long lastHeardNanos;
     boolean heard;
@@ -70,7 +71,7 @@ final class Progress {
             ignoreBefore = newestSentNanos + 1;
         }
         learner = reply.learner();
-        full = reply.full();
+        room = reply.room();
         confirmedNanos = Math.max(confirmedNanos, reply.sentNanos());
         applied = reply.applied();
         return true;

@@ -15,6 +15,7 @@ import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
 import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseRequest;
+import io.holdfast.proto.peer.Room;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -127,7 +128,7 @@ public final class Replica {
                     leadership.handOver(target, nowNanos);
                 }
             }
-            case Event.SpaceChanged(boolean full) -> data.full = full;
+            case Event.RoomChanged(Room room) -> data.room = room;
             case Event.NodeLost(int node) -> onNodeLost(node);
             case Event.NodeDead(int node) -> liveness.onDead(node);
             case Event.NodeAlive(int node, long incarnation) -> liveness.onAlive(node, incarnation);
@@ -372,7 +373,7 @@ public final class Replica {
                             data.log.last(),
                             data.applied(),
                             !data.counts(),
-                            data.full,
+                            data.room,
                             Long.MIN_VALUE));
             return false;
         }
@@ -575,7 +576,7 @@ public final class Replica {
                 data.log.last(),
                 data.applied(),
                 !data.counts(),
-                data.full,
+                data.room,
                 append.sentNanos());
     }
 
@@ -591,7 +592,7 @@ public final class Replica {
                         hint,
                         data.applied(),
                         !data.counts(),
-                        data.full,
+                        data.room,
                         append.sentNanos()));
     }
 

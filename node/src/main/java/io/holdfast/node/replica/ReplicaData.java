@@ -2,6 +2,7 @@ package io.holdfast.node.replica;
 
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
+import io.holdfast.proto.peer.Room;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -12,8 +13,8 @@ final class ReplicaData {
     final Outbox outbox;
     final ReplicaLog log;
 
-    /** This replica's disk has no room for new data. */
-    boolean full;
+    /** On this replica's disk. */
+    Room room = Room.ENOUGH;
 
     private HardState hard;
     private ShardState state;

@@ -16,6 +16,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -89,6 +90,9 @@ public final class DataLoop implements PeerLinks.Receiver {
     private boolean syncReported;
     private long syncedThrough;
     private @Nullable Exception storeFailure;
+
+    /** As the replicas were told. */
+    private Room room = Room.ENOUGH;
 
     /** An event that came up in the middle of a step. */
     private record Later(ShardDriver driver, Event event) {}
@@ -220,6 +224,9 @@ public final class DataLoop implements PeerLinks.Receiver {
                 driver.step(new Event.NodeLost(node));
             }
         });
+        if (room != Room.ENOUGH) {
+            driver.step(new Event.RoomChanged(room));
+        }
         for (int dead : goneNodes.dead()) {
             driver.step(new Event.NodeDead(dead));
         }
@@ -300,7 +307,30 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     private void tick() {
+        checkRoom();
         tellAll(new Event.Tick());
+    }
+
+    private void checkRoom() {
+        Room now =
+                switch (store.space()) {
+                    case OK, WARN -> Room.ENOUGH;
+                    case FULL -> store.usage().cleanable() ? Room.SOON : Room.NONE;
+                };
+        if (now == room) {
+            return;
+        }
+        long freeBytes = store.usage().freeBytes();
+        if (now == Room.NONE) {
+            LOG.warn(
+                    "disk full, {} bytes free: volumes with a replica here take no new data until"
+                            + " something is deleted or trimmed",
+                    freeBytes);
+        } else if (room == Room.NONE) {
+            LOG.info("disk has room again, {} bytes free", freeBytes);
+        }
+        room = now;
+        tellAll(new Event.RoomChanged(now));
     }
 
     private void checkGone(Map<Integer, NodeState> gossip) {

@@ -745,12 +745,6 @@ public final class JournalStore implements Store {
         appendedAtTurn = appended;
         if (meter.update(journal.spareBytes(), journal.isStarved())) {
             LOG.info("Space for segments: {}, {} bytes", meter.space(), free);
-            for (ShardStore shard : List.copyOf(shards.values())) {
-                Owner owner = shard.owner;
-                if (owner != null) {
-                    owner.spaceChanged(meter.space());
-                }
-            }
         }
     }
 
@@ -927,7 +921,11 @@ public final class JournalStore implements Store {
                 cleaner.movedBytes(),
                 remover.removed(),
                 meter.space(),
-                full && cleaner.hasVictim());
+                full && (hasDeadSegments() || cleaner.hasVictim()));
+    }
+
+    private boolean hasDeadSegments() {
+        return !usage.deadBefore(Place.segment(journal.end())).isEmpty();
     }
 
     @Override

@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
+import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
@@ -45,7 +46,7 @@ final class PeerRoundTrips {
                                             last,
                                             0,
                                             false,
-                                            false,
+                                            Room.ENOUGH,
                                             append.sentNanos()));
                         }
                     };

@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Nonce;
+import io.holdfast.proto.peer.Room;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -121,7 +122,7 @@ class ReplicaTest {
         group.run(600);
         int session = openSession(group);
         assertDone(group.ask(1, write(session, 1, 7)));
-        group.step(3, new Event.SpaceChanged(true));
+        group.step(3, new Event.RoomChanged(Room.NONE));
         group.run(200);
         assertThat(refusal(group.ask(1, write(session, 2, 8)))).isEqualTo(Refusal.NO_SPACE);
         assertDone(
@@ -129,7 +130,10 @@ class ReplicaTest {
                         1,
                         new ClientRequest.Zero(
                                 ReplicaGroup.SHARD, 1, 3, session, 0, 0, 0, 7, 1, true, false)));
-        group.step(3, new Event.SpaceChanged(false));
+        group.step(3, new Event.RoomChanged(Room.SOON));
+        group.run(200);
+        assertThat(refusal(group.ask(1, write(session, 4, 8)))).isEqualTo(Refusal.BUSY);
+        group.step(3, new Event.RoomChanged(Room.ENOUGH));
         group.run(200);
         assertDone(group.ask(1, write(session, 4, 8)));
         group.run(200);
@@ -140,10 +144,10 @@ class ReplicaTest {
     void aFullDiskOfTheLeaderRefusesWritesAndOneThatIsGoneDoesNot() {
         group.run(600);
         int session = openSession(group);
-        group.step(1, new Event.SpaceChanged(true));
+        group.step(1, new Event.RoomChanged(Room.NONE));
         assertThat(refusal(group.ask(1, write(session, 1, 7)))).isEqualTo(Refusal.NO_SPACE);
-        group.step(1, new Event.SpaceChanged(false));
-        group.step(2, new Event.SpaceChanged(true));
+        group.step(1, new Event.RoomChanged(Room.ENOUGH));
+        group.step(2, new Event.RoomChanged(Room.NONE));
         group.run(200);
         assertThat(refusal(group.ask(1, write(session, 2, 7)))).isEqualTo(Refusal.NO_SPACE);
         group.cut(2);

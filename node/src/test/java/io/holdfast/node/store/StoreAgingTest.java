@@ -69,7 +69,9 @@ class StoreAgingTest {
             assertThat(amplification)
                     .as("%s, %d times full", after, timesFull)
                     .isLessThan(MOST_AMPLIFICATION);
-            assertThat(peakBytes).isLessThanOrEqualTo(STORE_BYTES);
+            // The limit is soft for what was under way, and for the cleaner itself.
+            assertThat(peakBytes)
+                    .isLessThanOrEqualTo(STORE_BYTES + SpaceMeter.FULL_SEGMENTS * SEGMENT_BYTES);
             assertThat(after.removedSegments()).isGreaterThan(SEGMENTS);
             stopsSoonAfterTheClients(store);
             checkAll(store);

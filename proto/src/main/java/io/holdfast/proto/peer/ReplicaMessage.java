@@ -81,7 +81,7 @@ public sealed interface ReplicaMessage extends PeerMessage {
      * @param last end of the sender's log; with {@code accepted == false} a hint where to try next
      * @param applied the sender's applied point: what a catch-up by extents can build on
      * @param learner the sender does not vote
-     * @param full the sender's disk has no room for new data
+     * @param room on the sender's disk
      * @param sentNanos from the {@link Append}
      */
     record AppendReply(
@@ -93,7 +93,7 @@ public sealed interface ReplicaMessage extends PeerMessage {
             long last,
             long applied,
             boolean learner,
-            boolean full,
+            Room room,
             long sentNanos)
             implements ReplicaMessage {}
 

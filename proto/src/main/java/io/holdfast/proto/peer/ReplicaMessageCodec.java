@@ -214,7 +214,7 @@ final class ReplicaMessageCodec {
      *    8 last
      *    8 applied
      *    1 learner
-     *    1 full
+     *    1 room             {@link Room#code}
      *    8 sentNanos        any number
      * </pre>
      */
@@ -224,8 +224,7 @@ final class ReplicaMessageCodec {
         out.writeLong(m.matched()).writeLong(m.durable());
         out.writeLong(m.last()).writeLong(m.applied());
         FieldWriter.bool(out, m.learner());
-        FieldWriter.bool(out, m.full());
-        out.writeLong(m.sentNanos());
+        out.writeByte(m.room().code).writeLong(m.sentNanos());
     }
 
     static AppendReply appendReply(FieldReader in) {
@@ -239,7 +238,7 @@ final class ReplicaMessageCodec {
                         in.naturalLong("last"),
                         in.naturalLong("applied"),
                         in.bool("learner"),
-                        in.bool("full"),
+                        Room.of(in.unsignedByte("room")),
                         in.anyLong("sentNanos"));
         in.require(
                 reply.durable() <= reply.matched(),

@@ -73,7 +73,7 @@ final class Messages {
                             num(r),
                             num(r),
                             bool(r),
-                            bool(r),
+                            Room.of(r.nextInt(3)),
                             r.nextLong());
                 });
         maker(

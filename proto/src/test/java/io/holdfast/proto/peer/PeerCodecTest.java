@@ -141,7 +141,8 @@ final class PeerCodecTest {
                 new ReplicaMessage.Append(SHARD, 5, 5, 12, 12, 0, false, 1, List.of()));
         samples.put(
                 "AppendReply",
-                new ReplicaMessage.AppendReply(SHARD, 5, true, 12, 11, 13, 10, false, true, -2));
+                new ReplicaMessage.AppendReply(
+                        SHARD, 5, true, 12, 11, 13, 10, false, Room.SOON, -2));
         samples.put(
                 "InstallBegin",
                 new ReplicaMessage.InstallBegin(
