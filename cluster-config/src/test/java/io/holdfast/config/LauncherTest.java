@@ -2,12 +2,15 @@ package io.holdfast.config;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.net.httpserver.HttpServer;
 import java.io.IOException;
 import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +18,9 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The parts of the launcher that need no node: its functions, sourced into a shell. */
 class LauncherTest {
@@ -62,12 +68,50 @@ class LauncherTest {
         assertThat(run(List.of(LAUNCHER.toString(), "--help"))).isZero();
         assertThat(output)
                 .contains("holdfast up [--nodes N] [--dir DIR] [--base-port P]")
-                .contains("holdfast down [--dir DIR] [--wipe]")
+                .contains("holdfast down [--dir DIR] [--wipe [--yes]]")
                 .contains("holdfast node --config FILE")
                 .contains("holdfast volume create")
                 .contains("holdfast status")
                 .contains("holdfast test")
                 .contains("Exit codes: 0 done");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"up", "down", "node", "test", "simulate"})
+    void helpOfTheLaunchersOwnCommandsNeedsNoBuildAndNoMaven(String command) throws Exception {
+        String noBuild =
+                "ensure_built() { die 1 built; }; need_maven() { die 1 maven; }; main "
+                        + command
+                        + " --nodes 3 --help";
+        assertThat(bash(noBuild)).isZero();
+        assertThat(output)
+                .startsWith("Usage: holdfast " + command)
+                .contains("Examples:\n  holdfast " + command)
+                .contains("Exit codes:");
+    }
+
+    @Test
+    void helpOfTheOtherCommandsWorksBeforeTheFirstBuild() throws Exception {
+        String noBuild = "ROOT=" + folder + "; ensure_built() { die 1 built; }; ";
+        assertThat(bash(noBuild + "main status --help")).isZero();
+        assertThat(output).contains("holdfast status [--watch]").contains("Nothing is built yet");
+        assertThat(bash(noBuild + "main status")).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "stats, Did you mean 'status'?",
+        "vol, Did you mean 'volume'?",
+        "dwon, Did you mean 'down'?",
+        "create, Did you mean 'volume create'?",
+        "frobnicate, there is no command 'frobnicate'.",
+        "--frob, there is no command '--frob'.",
+    })
+    void namesTheNearestCommandAndListsAll(String typed, String answer) throws Exception {
+        assertThat(bash("ensure_built() { die 1 built; }; main " + typed)).isEqualTo(2);
+        assertThat(output)
+                .contains(answer)
+                .contains("Commands: up down node test simulate volume status debug bench version");
     }
 
     @Test
@@ -96,8 +140,32 @@ class LauncherTest {
         }
         Path key = dir.resolve("cluster.key");
         assertThat(Files.readString(key)).matches("[0-9a-f]{64}\n");
-        assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(key)))
-                .isEqualTo("rw-------");
+        assertThat(modes(key)).isEqualTo("rw-------");
+    }
+
+    @Test
+    void onlyTheOwnerGetsIntoAClustersFolder() throws Exception {
+        Files.createDirectory(dir);
+        assertThat(bash("umask 022; NODES=1 BASE=10809; write_cluster " + dir)).isZero();
+        assertThat(modes(dir)).isEqualTo("rwx------");
+        assertThat(modes(dir.resolve("node-1"))).isEqualTo("rwx------");
+        assertThat(modes(dir.resolve("cluster.conf"))).isEqualTo("rw-------");
+
+        // What a node writes: here a node is a program that ends.
+        assertThat(
+                        bash(
+                                "exec {LOCK}</dev/null; umask 022; node_command() { COMMAND=(touch made); }; start_node "
+                                        + dir
+                                        + "/node-1; wait; timeout 20 bash -c 'until [[ -e "
+                                        + dir
+                                        + "/node-1/made ]]; do sleep 0.05; done'"))
+                .isZero();
+        assertThat(modes(dir.resolve("node-1").resolve("made"))).isEqualTo("rw-------");
+        assertThat(modes(dir.resolve("node-1").resolve("holdfast.log"))).isEqualTo("rw-------");
+    }
+
+    private static String modes(Path file) throws IOException {
+        return PosixFilePermissions.toString(Files.getPosixFilePermissions(file));
     }
 
     @Test
@@ -146,6 +214,133 @@ class LauncherTest {
     }
 
     @Test
+    void wipesOnlyWhenAskedTwice() throws Exception {
+        assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
+        assertThat(bash("down --wipe --dir " + dir)).isEqualTo(2);
+        assertThat(output).contains("destroys all volumes").contains("Repeat with --yes");
+        assertThat(dir.resolve("cluster.key")).exists();
+
+        assertThat(onTerminal("no")).isEqualTo(1);
+        assertThat(output).contains("Type yes").contains("nothing was touched");
+        assertThat(dir.resolve("cluster.key")).exists();
+
+        assertThat(onTerminal(dir.toString())).isZero();
+        assertThat(dir).doesNotExist();
+    }
+
+    /** Runs {@code down --wipe} on a terminal, where somebody types an answer. */
+    private int onTerminal(String answer) throws IOException, InterruptedException {
+        return bash(
+                "echo '%s' | script -qec '%s down --wipe --dir %s' /dev/null"
+                        .formatted(answer, LAUNCHER, dir));
+    }
+
+    @Test
+    void aStartThatFailsLeavesNothingBehind() throws Exception {
+        try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            int base = taken.getLocalPort() - 1000;
+            assertThat(bash("up --nodes 1 --dir " + dir + " --base-port " + base)).isEqualTo(1);
+            assertThat(output).contains("is in use by another process");
+            assertThat(dir).doesNotExist();
+        }
+    }
+
+    @Test
+    void aNodeWhoseStoreHasFailedEndsTheWaitAtOnce() throws Exception {
+        assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
+        assertThat(
+                        bash(
+                                "health() { echo 'failed: the store has failed: no space'; };"
+                                        + " NODES=1 BASE=10809; await_serving "
+                                        + dir))
+                .isEqualTo(1);
+        assertThat(output)
+                .contains("node1 has failed: the store has failed: no space")
+                .contains("restart the node");
+    }
+
+    @Test
+    void tellsAFailedNodeFromOneThatStarts() throws Exception {
+        String said = "{\"status\":\"%s\",\"reason\":\"why\"}";
+        assertThat(healthOf(said.formatted("failed"))).isEqualTo("failed: why");
+        assertThat(healthOf(said.formatted("starting"))).isEqualTo("why");
+    }
+
+    private String healthOf(String body) throws Exception {
+        HttpServer server =
+                HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        server.createContext(
+                "/healthz",
+                exchange -> {
+                    byte[] bytes = body.getBytes(StandardCharsets.UTF_8);
+                    exchange.sendResponseHeaders(503, bytes.length);
+                    exchange.getResponseBody().write(bytes);
+                    exchange.close();
+                });
+        server.start();
+        try {
+            assertThat(bash("health " + server.getAddress().getPort())).isZero();
+            return output.strip();
+        } finally {
+            server.stop(0);
+        }
+    }
+
+    @Test
+    void countsTheTestsThatRanSinceItsStart() throws Exception {
+        Path reports = Files.createDirectories(folder.resolve("surefire-reports"));
+        Path stamp = Files.createFile(folder.resolve("stamp"));
+        Path old = report(reports.resolve("TEST-Old.xml"), 7, 0);
+        Files.setLastModifiedTime(old, FileTime.fromMillis(0));
+        Files.setLastModifiedTime(stamp, FileTime.fromMillis(1000));
+        String count = "count_tests " + stamp + " " + folder + " /nonexistent";
+        assertThat(bash(count)).isZero();
+        assertThat(output.strip()).isEqualTo("0 0");
+
+        report(reports.resolve("TEST-A.xml"), 5, 2);
+        report(
+                Files.createDirectories(folder.resolve("failsafe-reports")).resolve("TEST-B.xml"),
+                3,
+                0);
+        assertThat(bash(count)).isZero();
+        assertThat(output.strip()).isEqualTo("6 2");
+    }
+
+    private static Path report(Path file, int tests, int skipped) throws IOException {
+        return Files.writeString(
+                file,
+                """
+                <?xml version="1.0" encoding="UTF-8"?>
+                <testsuite xmlns:xsi="x" name="A" time="0.1" tests="%d" errors="0" skipped="%d">
+                  <system-out>tests="99"</system-out>
+                </testsuite>
+                """
+                        .formatted(tests, skipped));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "true, 5 0, 0, 'all tests passed: 5 ran, 0 skipped'",
+        "true, 0 3, 1, no test ran (3 skipped)",
+        "false, 5 0, 1, the tests FAILED",
+    })
+    void saysThatTestsPassedOnlyWhenTestsRan(
+            String maven, String counted, int exitCode, String message) throws Exception {
+        String noTools =
+                "need_maven() { :; }; need_test_packages() { :; }; start_engine() { :; };"
+                        + "find_jdk() { JAVA_HOME=x; }; mkdir target; ROOT="
+                        + folder
+                        + "; mvn() { "
+                        + maven
+                        + "; }; count_tests() { echo "
+                        + counted
+                        + "; }; ";
+        // The launcher replaces its subshell by Maven; a function cannot be that.
+        assertThat(bash(noTools + "exec() { \"$@\"; }; run_tests")).isEqualTo(exitCode);
+        assertThat(output).contains(message);
+    }
+
+    @Test
     void refusesWrongOptionsNamingThem() throws Exception {
         assertThat(bash("up --node 3")).isEqualTo(2);
         assertThat(output).contains("up does not know --node");
@@ -156,6 +351,8 @@ class LauncherTest {
         assertThat(bash("down --force")).isEqualTo(2);
         assertThat(bash("run_node")).isEqualTo(2);
         assertThat(output).contains("node needs --config FILE");
+        assertThat(bash("run_node --config nowhere.conf")).isEqualTo(2);
+        assertThat(output).contains("--config nowhere.conf: there is no such file");
     }
 
     @Test
@@ -199,7 +396,7 @@ class LauncherTest {
         likeANode.addAll(List.of("io.holdfast.node.Main", "--config", conf));
         Process process = new ProcessBuilder(likeANode).start();
         try {
-            assertThat(bash("down --wipe --dir " + dir)).isZero();
+            assertThat(bash("down --wipe --yes --dir " + dir)).isZero();
             assertThat(output)
                     .contains("stopping node-1 (pid " + process.pid() + ")")
                     .contains("1 node stopped")

@@ -303,7 +303,7 @@ final class Node {
                         .whenComplete((joined, failure) -> {
                             if (failure == null) {
                                 health.coordinatorJoined();
-                            } else {
+                            } else if (!stopping) {
                                 LOG.error(
                                         "coordination failed, the catalogue cannot be"
                                                 + " changed from here",

@@ -81,9 +81,15 @@ public final class AdminClient implements AutoCloseable {
         return decode(answer, VolumeLine.class);
     }
 
-    /** Destroys a volume with all its data. */
-    public void delete(String name) throws AdminException {
-        var _ = change("DELETE", volumePath(name), "");
+    /**
+     * Destroys a volume with all its data.
+     *
+     * @param force also when a client holds it for writing
+     * @throws AdminException with {@link AdminException#IN_USE} when one does, and not {@code
+     *     force}
+     */
+    public void delete(String name, boolean force) throws AdminException {
+        var _ = change("DELETE", volumePath(name) + (force ? "?force=true" : ""), "");
     }
 
     /** What the replicas of one node hold; asks only the first node. */
@@ -171,6 +177,11 @@ public final class AdminClient implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IOException("interrupted", e);
+        } catch (IOException e) {
+            if (!neverSent(e) && NbdPort.answersAt(node)) {
+                throw new NbdPort.FoundException(e);
+            }
+            throw e;
         }
         if (response.statusCode() / 100 != 2) {
             throw new AdminException(response.statusCode(), error(node, response));
@@ -205,7 +216,8 @@ public final class AdminClient implements AutoCloseable {
 
     /** Whether the request cannot have reached the node. */
     private static boolean neverSent(IOException e) {
-        return e instanceof ConnectException
+        return e instanceof NbdPort.FoundException
+                || e instanceof ConnectException
                 || e instanceof HttpConnectTimeoutException
                 || e instanceof UnknownHostException;
     }

@@ -7,6 +7,9 @@ public final class AdminException extends Exception {
     /** Status of an {@link AdminException} that no node answered. */
     public static final int UNREACHABLE = 0;
 
+    /** Status of a refusal to delete a volume that a client writes to. */
+    public static final int IN_USE = 423;
+
     private final int status;
     private final String remedy;
 

@@ -38,36 +38,53 @@ public record CreateVolume(
     /** What is wrong with the values themselves, whatever the cluster; empty when they are fine. */
     public Optional<AdminError> problem() {
         if (!name.matches(Volume.NAME_PATTERN)) {
-            return error(
-                    "volume name '" + name + "' is not valid",
-                    "1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit");
-        }
-        if (sizeBytes < MIN_SIZE_BYTES
-                || sizeBytes > Volume.MAX_SIZE_BYTES
-                || sizeBytes % SIZE_UNIT_BYTES != 0) {
-            return error(
-                    "size " + sizeBytes + " is not valid",
-                    "a multiple of %d bytes from %s to %s"
-                            .formatted(
-                                    SIZE_UNIT_BYTES,
-                                    ByteSize.format(MIN_SIZE_BYTES),
-                                    ByteSize.format(Volume.MAX_SIZE_BYTES)));
+            return Optional.of(nameError(name));
         }
         if (replicas != null && (replicas < 1 || replicas % 2 == 0)) {
             return error(
                     "replicas " + replicas + " is not valid",
-                    "an odd number from 1 to the number of nodes");
+                    "The number of replicas needs to be odd, from 1 to the number of nodes.");
         }
         if (shards != null && (shards < 1 || shards > MAX_SHARDS)) {
-            return error("shards " + shards + " is not valid", "1 to " + MAX_SHARDS);
+            return error(
+                    "shards " + shards + " is not valid",
+                    "The number of shards needs to be from 1 to " + MAX_SHARDS + ".");
         }
         if (timeoutSeconds != null
                 && (timeoutSeconds < 1 || timeoutSeconds > MAX_TIMEOUT_SECONDS)) {
             return error(
                     "timeout of " + timeoutSeconds + " s is not valid",
-                    "1 to " + MAX_TIMEOUT_SECONDS + " s");
+                    "The timeout needs to be from 1 to " + MAX_TIMEOUT_SECONDS + " s.");
         }
-        return Optional.empty();
+        return sizeProblem(sizeBytes, String.valueOf(sizeBytes));
+    }
+
+    /** For a name that is none. */
+    public static AdminError nameError(String name) {
+        return new AdminError(
+                "volume name '" + name + "' is not valid",
+                "A name needs 1 to 64 letters, digits, '.', '_' or '-', and starts with a letter or"
+                        + " digit.");
+    }
+
+    /**
+     * What is wrong with a size; empty when it is fine.
+     *
+     * @param shown the size as it was given
+     */
+    public static Optional<AdminError> sizeProblem(long bytes, String shown) {
+        if (bytes >= MIN_SIZE_BYTES
+                && bytes <= Volume.MAX_SIZE_BYTES
+                && bytes % SIZE_UNIT_BYTES == 0) {
+            return Optional.empty();
+        }
+        return error(
+                "size " + shown + " is not valid",
+                "A size needs to be a multiple of %d bytes from %s to %s."
+                        .formatted(
+                                SIZE_UNIT_BYTES,
+                                ByteSize.format(MIN_SIZE_BYTES),
+                                ByteSize.format(Volume.MAX_SIZE_BYTES)));
     }
 
     private static Optional<AdminError> error(String what, String remedy) {

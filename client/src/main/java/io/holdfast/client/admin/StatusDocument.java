@@ -23,13 +23,26 @@ public record StatusDocument(List<NodeLine> nodes, List<VolumeLine> volumes) {
      *
      * @param nbd {@code host:port} for NBD clients
      * @param http {@code host:port} of its admin interface
+     * @param usedBytes of its store's journal; null: not known
+     * @param freeBytes on its store's file system; null: not known
+     * @param failure why its state is {@link NodeState#FAILED}; null otherwise
      */
-    public record NodeLine(String id, int number, NodeState state, String nbd, String http) {}
+    public record NodeLine(
+            String id,
+            int number,
+            NodeState state,
+            String nbd,
+            String http,
+            @Nullable Long usedBytes,
+            @Nullable Long freeBytes,
+            @Nullable String failure) {}
 
     /**
      * A volume.
      *
      * @param sizeBytes multiple of 4096
+     * @param replicas copies of each shard
+     * @param timeoutSeconds how long a request waits for a majority
      * @param holder identity of the client that may write; null: nobody has claimed it, or it is
      *     shared
      * @param shards by index
@@ -37,6 +50,8 @@ public record StatusDocument(List<NodeLine> nodes, List<VolumeLine> volumes) {
     public record VolumeLine(
             String name,
             long sizeBytes,
+            int replicas,
+            int timeoutSeconds,
             AttachMode attach,
             DurabilityMode durability,
             @Nullable String holder,
@@ -51,14 +66,15 @@ public record StatusDocument(List<NodeLine> nodes, List<VolumeLine> volumes) {
      *
      * @param leader id of the node that leads; null: nobody does, or nobody knows
      * @param epoch of that leadership, 0: never led
-     * @param commit sequence that a majority holds
+     * @param commit sequence that a majority holds, as the leader knows it; null: there is no
+     *     leader to ask. {@code GET /v1/local}: as far as the node knows it
      * @param replicas by node number
      */
     public record ShardLine(
             int index,
             @Nullable String leader,
             long epoch,
-            long commit,
+            @Nullable Long commit,
             List<ReplicaLine> replicas) {
         public ShardLine {
             replicas = List.copyOf(replicas);
@@ -69,13 +85,16 @@ public record StatusDocument(List<NodeLine> nodes, List<VolumeLine> volumes) {
      * One copy of a shard.
      *
      * @param node id
-     * @param applied sequence up to which its map is
+     * @param applied sequence up to which its map is; null: not known, it is offline
      */
-    public record ReplicaLine(String node, ReplicaRole role, ReplicaState state, long applied) {}
+    public record ReplicaLine(
+            String node, ReplicaRole role, ReplicaState state, @Nullable Long applied) {}
 
-    /** What membership says of a node. */
+    /** How a node is. */
     public enum NodeState {
         ALIVE,
+        /** It runs, but its store does not: it serves clients from the other nodes' replicas. */
+        FAILED,
         SUSPECT,
         DEAD;
 

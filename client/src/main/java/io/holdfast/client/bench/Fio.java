@@ -4,11 +4,13 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.File;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /** Runs fio with its nbd engine. */
 public final class Fio {
@@ -18,9 +20,14 @@ public final class Fio {
     /** Longest fill of a volume. */
     private static final int FILL_SECONDS = 3600;
 
+    /** Of what a failing fio said. */
+    private static final int MAX_LINES = 8;
+
     private final int seconds;
     private final int connections;
     private final LongSupplier cpuMicros;
+    private @Nullable Process running;
+    private boolean closed;
 
     /**
      * A runner of timed jobs.
@@ -62,42 +69,78 @@ public final class Fio {
         return Measurement.of(job, through, result, cpuMicros.getAsLong() - before);
     }
 
-    private static JsonNode run(String uri, int limitSeconds, List<String> options)
+    /** Ends the job that runs, and lets no other begin; any thread. */
+    public void stop() {
+        Process stopped;
+        synchronized (this) {
+            closed = true;
+            stopped = running;
+        }
+        if (stopped != null) {
+            stopped.destroy();
+        }
+    }
+
+    private JsonNode run(String uri, int limitSeconds, List<String> options)
             throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of("fio", "--name=bench", "--ioengine=nbd"));
         command.add("--uri=" + uri);
         command.addAll(options);
         command.add("--randrepeat=0");
         command.add("--output-format=json");
-        File log = File.createTempFile("holdfast-bench", ".json");
+        Path log = Files.createTempFile("holdfast-bench", ".json");
         try {
-            Process fio = start(command, log);
-            if (!fio.waitFor(limitSeconds, TimeUnit.SECONDS)) {
+            Process fio = start(command, log.toFile());
+            try {
+                if (!fio.waitFor(limitSeconds, TimeUnit.SECONDS)) {
+                    throw new IOException("fio did not end within " + limitSeconds + " s");
+                }
+            } finally {
                 fio.destroyForcibly();
-                throw new IOException("fio did not end within " + limitSeconds + " s");
             }
-            String said =
-                    new String(
-                            java.nio.file.Files.readAllBytes(log.toPath()), StandardCharsets.UTF_8);
+            String said = Files.readString(log);
             if (fio.exitValue() != 0 || said.indexOf('{') < 0) {
-                throw new IOException("fio failed (" + fio.exitValue() + "): " + said.strip());
+                throw new IOException(
+                        "fio failed (exit code %d): %s".formatted(fio.exitValue(), useful(said)));
             }
             // Warnings of fio may stand before the document.
             return new ObjectMapper().readTree(said.substring(said.indexOf('{'))).at("/jobs/0");
         } finally {
-            if (!log.delete()) {
-                log.deleteOnExit();
-            }
+            Files.deleteIfExists(log);
         }
     }
 
-    private static Process start(List<String> command, File log) throws IOException {
+    /** What fio says outside of its document, as far as a person wants to read it. */
+    static String useful(String said) {
+        List<String> lines = new ArrayList<>();
+        boolean inDocument = false;
+        for (String line : said.lines().toList()) {
+            // The document's outer braces stand at the beginning of their lines.
+            inDocument |= line.startsWith("{");
+            if (!inDocument && !line.isBlank() && !lines.contains(line.strip())) {
+                lines.add(line.strip());
+            }
+            inDocument &= !line.startsWith("}");
+        }
+        if (lines.isEmpty()) {
+            return "it said nothing else";
+        }
+        return String.join("\n  ", lines.subList(0, Math.min(lines.size(), MAX_LINES)));
+    }
+
+    private synchronized Process start(List<String> command, File log) throws IOException {
+        if (closed) {
+            throw new IOException("the run was broken off");
+        }
         try {
-            return new ProcessBuilder(command)
-                    .redirectErrorStream(true)
-                    .redirectInput(new File("/dev/null"))
-                    .redirectOutput(log)
-                    .start();
+            Process started =
+                    new ProcessBuilder(command)
+                            .redirectErrorStream(true)
+                            .redirectInput(new File("/dev/null"))
+                            .redirectOutput(log)
+                            .start();
+            running = started;
+            return started;
         } catch (IOException e) {
             throw new IOException("fio could not be started; install it: apt-get install fio", e);
         }

@@ -13,6 +13,7 @@ import io.holdfast.client.bench.Measurement;
 import io.holdfast.config.ByteSize;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -30,14 +31,27 @@ import picocli.CommandLine.Spec;
         description = {
             "Measure the cluster with fio: seven jobs on a fully written volume of its own, through"
                     + " the leader's node and through another.",
-            "The volume is made for the run and deleted afterwards."
+            "The volume '"
+                    + BenchCommand.VOLUME
+                    + "' is made for the run and deleted afterwards,"
+                    + " also when the run fails or is interrupted."
         },
         mixinStandardHelpOptions = true,
         subcommands = AgingCommand.class,
         footerHeading = "%nExamples:%n",
         footer = {"  holdfast bench", "  holdfast bench --size 512M --seconds 5 --json"})
 final class BenchCommand implements Callable<Integer> {
-    private static final String VOLUME = "bench-run";
+    static final String VOLUME = "bench-run";
+
+    /** Of a volume that is made without saying how many. */
+    private static final int USUAL_REPLICAS = 3;
+
+    private static final int MAX_SECONDS = 3600;
+    private static final int MAX_CONNECTIONS = 64;
+    private static final String MAX_SIZE = "1T";
+
+    /** An interrupted run waits this long for the end of the volume; then it says how to go on. */
+    private static final Duration CLEANUP_TIMEOUT = Duration.ofSeconds(15);
 
     @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -48,42 +62,184 @@ final class BenchCommand implements Callable<Integer> {
             paramLabel = "SIZE",
             defaultValue = "2G",
             converter = VolumeCommand.SizeConverter.class,
-            description = "Size of the volume (default: ${DEFAULT-VALUE}).")
-    private long size;
+            description =
+                    "Size of the volume, 1M to "
+                            + MAX_SIZE
+                            + " (default: ${DEFAULT-VALUE}). Each"
+                            + " node needs room for it, and more for what the jobs write.")
+    private VolumeCommand.TypedSize size = new VolumeCommand.TypedSize("", 0);
 
     @Option(
             names = "--seconds",
             paramLabel = "S",
             defaultValue = "20",
-            description = "Length of each job (default: ${DEFAULT-VALUE}).")
+            converter = VolumeCommand.NumberConverter.class,
+            description =
+                    "Length of each job, 1 to " + MAX_SECONDS + " (default: ${DEFAULT-VALUE}).")
     private int seconds;
 
     @Option(
             names = "--connections",
             paramLabel = "N",
             defaultValue = "1",
-            description = "NBD connections per job (default: ${DEFAULT-VALUE}).")
+            converter = VolumeCommand.NumberConverter.class,
+            description =
+                    "NBD connections per job, 1 to "
+                            + MAX_CONNECTIONS
+                            + " (default: ${DEFAULT-VALUE}).")
     private int connections;
 
     @Override
     public Integer call() throws AdminException, InterruptedException {
-        PrintWriter err = spec.commandLine().getErr();
+        check();
+        Fio fio = new Fio(seconds, connections, new CpuMeter(cluster.nodePids()));
         try (AdminClient admin = cluster.connect()) {
-            admin.create(new CreateVolume(VOLUME, size, null, null, null, null, null));
+            refuseLeftover(admin);
+            refuseWithoutRoom(admin.status());
+            Cleanup cleanup = new Cleanup(fio);
+            Runtime.getRuntime().addShutdownHook(cleanup.hook);
             try {
-                List<Measurement> all = measure(admin, err);
+                // A creation that fails may have happened all the same.
+                admin.create(new CreateVolume(VOLUME, size.bytes(), null, null, null, null, null));
+                List<Measurement> all = measure(admin, fio);
                 print(all);
                 return ExitCode.OK;
             } catch (IOException e) {
                 throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
             } finally {
-                admin.delete(VOLUME);
+                cleanup.run();
+                cleanup.forget();
             }
         }
     }
 
-    private List<Measurement> measure(AdminClient admin, PrintWriter err)
+    /** Everything that can be wrong with the options themselves, before anything is made. */
+    private void check() {
+        range("--seconds", seconds, MAX_SECONDS);
+        range("--connections", connections, MAX_CONNECTIONS);
+        CreateVolume.sizeProblem(size.bytes(), size.text())
+                .ifPresent(problem -> {
+                    throw new CliException(ExitCode.USAGE, problem.error(), problem.remedy());
+                });
+        if (size.bytes() > ByteSize.parse(MAX_SIZE)) {
+            throw new CliException(
+                    ExitCode.USAGE,
+                    "--size " + size.text() + " is not valid",
+                    "The size needs to be at most " + MAX_SIZE + ": all of it is written.");
+        }
+    }
+
+    private static void range(String option, int value, int max) {
+        if (value < 1 || value > max) {
+            throw new CliException(
+                    ExitCode.USAGE,
+                    option + " " + value + " is not valid",
+                    "It needs to be a number from 1 to " + max + ".");
+        }
+    }
+
+    private void refuseLeftover(AdminClient admin) throws AdminException {
+        try {
+            var _ = admin.volume(VOLUME);
+        } catch (AdminException e) {
+            if (CliException.of(e).exitCode() == ExitCode.NO_SUCH_VOLUME) {
+                return;
+            }
+            throw e;
+        }
+        throw new CliException(
+                ExitCode.NAME_TAKEN,
+                "volume "
+                        + VOLUME
+                        + " is there: another bench runs now, or an earlier one was killed",
+                "If none runs, it is a leftover. Delete it with: " + deleteCommand());
+    }
+
+    private String deleteCommand() {
+        return "holdfast volume delete " + VOLUME + " --yes --force" + cluster.sameCluster();
+    }
+
+    /** All of the volume is written, on each node; nodes of one machine share its disk. */
+    private void refuseWithoutRoom(StatusDocument status) {
+        boolean oneDisk = cluster.isLocal();
+        int copies = oneDisk ? Math.min(status.nodes().size(), USUAL_REPLICAS) : 1;
+        long needed = Math.multiplyExact(size.bytes(), copies);
+        for (StatusDocument.NodeLine node : status.nodes()) {
+            if (node.freeBytes() != null && node.freeBytes() < needed) {
+                throw new CliException(
+                        ExitCode.FAILED,
+                        "%s of space are needed at least%s, %s has %s free"
+                                .formatted(
+                                        ByteSize.format(needed),
+                                        copies == 1
+                                                ? ""
+                                                : ", for " + copies + " replicas on one disk",
+                                        node.id(),
+                                        ByteSize.format(node.freeBytes())),
+                        "Choose a smaller --size, or make room.");
+            }
+        }
+    }
+
+    /**
+     * Stops fio and deletes the volume, once: at the end of the run or when the process is told to
+     * end in the middle of it (SIGINT, SIGTERM), whichever comes first.
+     */
+    private final class Cleanup {
+        private final Fio fio;
+        private final Thread hook = Thread.ofPlatform().unstarted(this::interrupted);
+        private boolean done;
+
+        Cleanup(Fio fio) {
+            this.fio = fio;
+        }
+
+        private void interrupted() {
+            Thread work = Thread.ofPlatform().daemon(true).start(this::run);
+            try {
+                if (!work.join(CLEANUP_TIMEOUT)) {
+                    complain("the cluster does not answer");
+                }
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+
+        synchronized void run() {
+            if (done) {
+                return;
+            }
+            done = true;
+            fio.stop();
+            // Its own client: the command's may be in the middle of a request.
+            try (AdminClient admin = cluster.connect()) {
+                admin.delete(VOLUME, true);
+            } catch (AdminException e) {
+                if (CliException.of(e).exitCode() != ExitCode.NO_SUCH_VOLUME) {
+                    complain(e.getMessage());
+                }
+            }
+        }
+
+        private void complain(String why) {
+            PrintWriter err = spec.commandLine().getErr();
+            err.println("volume " + VOLUME + " is not deleted (" + why + ")");
+            err.println("  Delete it with: " + deleteCommand());
+            err.flush();
+        }
+
+        void forget() {
+            try {
+                var _ = Runtime.getRuntime().removeShutdownHook(hook);
+            } catch (IllegalStateException _) {
+                // The process ends already; the hook finds that all is done.
+            }
+        }
+    }
+
+    private List<Measurement> measure(AdminClient admin, Fio fio)
             throws AdminException, IOException, InterruptedException {
+        PrintWriter err = spec.commandLine().getErr();
         StatusDocument status = admin.status();
         String leader = leader(status, VOLUME);
         String other =
@@ -92,8 +248,7 @@ final class BenchCommand implements Callable<Integer> {
                         .filter(id -> !id.equals(leader))
                         .findFirst()
                         .orElse(leader);
-        Fio fio = new Fio(seconds, connections, new CpuMeter(cluster.nodePids()));
-        err.println("filling " + ByteSize.format(size) + " through " + leader);
+        err.println("filling " + ByteSize.format(size.bytes()) + " through " + leader);
         err.flush();
         fio.fill(uri(status, leader, VOLUME));
         List<Measurement> all = new ArrayList<>();

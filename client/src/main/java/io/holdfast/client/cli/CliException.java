@@ -22,6 +22,7 @@ final class CliException extends RuntimeException {
                     case 400 -> ExitCode.USAGE;
                     case 404 -> ExitCode.NO_SUCH_VOLUME;
                     case 409 -> ExitCode.NAME_TAKEN;
+                    case AdminException.IN_USE -> ExitCode.IN_USE;
                     default -> ExitCode.FAILED;
                 };
         return new CliException(exitCode, e.getMessage(), e.remedy());

@@ -46,6 +46,16 @@ final class ClusterOptions {
         return new AdminClient(endpoints());
     }
 
+    /** The options that lead another command to the same cluster, with a space before them. */
+    String sameCluster() {
+        return (dir == null ? "" : " --dir " + dir) + (admin == null ? "" : " --admin " + admin);
+    }
+
+    /** Whether all nodes are on this machine, as far as the options tell. */
+    boolean isLocal() {
+        return admin == null && (dir != null || System.getenv(ADMIN_VARIABLE) == null);
+    }
+
     /** Admin addresses of the cluster's nodes. */
     List<Endpoint> endpoints() {
         String variable = System.getenv(ADMIN_VARIABLE);
@@ -101,7 +111,8 @@ final class ClusterOptions {
                 throw new CliException(
                         ExitCode.USAGE,
                         "%s: '%s' is not an address".formatted(source, address),
-                        "needs HOST:PORT, for instance 127.0.0.1:8801; several with commas");
+                        "An address needs the form HOST:PORT, for instance 127.0.0.1:8801; several"
+                                + " go with commas between them.");
             }
             endpoints.add(endpoint.get());
         }

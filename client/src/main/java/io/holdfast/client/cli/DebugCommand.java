@@ -8,11 +8,13 @@ import io.holdfast.client.admin.VolumeHash.ShardHash;
 import io.holdfast.config.NodeConfig.Endpoint;
 import java.io.PrintWriter;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -40,7 +42,8 @@ final class DebugCommand implements Runnable {
             name = "hash",
             description = {
                 "Hash what each replica of a volume holds.",
-                "Exit code 1 when replicas differ: while writes go on, they do."
+                "Exit code 1 when replicas differ (while writes go on, they do) or when some could"
+                        + " not be asked."
             },
             mixinStandardHelpOptions = true,
             footerHeading = "%nExamples:%n",
@@ -63,24 +66,51 @@ final class DebugCommand implements Runnable {
         public Integer call() throws AdminException {
             PrintWriter out = spec.commandLine().getOut();
             List<VolumeHash> hashes = new ArrayList<>();
-            Optional<AdminException> failure = Optional.empty();
+            Map<Endpoint, AdminException> failures = new LinkedHashMap<>();
             for (Endpoint endpoint : cluster.endpoints()) {
                 try (AdminClient client = new AdminClient(List.of(endpoint))) {
                     if (node == null || client.version().node().equals(node)) {
                         hashes.add(client.hash(volume));
                     }
                 } catch (AdminException e) {
-                    failure = failure.or(() -> Optional.of(e));
+                    failures.put(endpoint, e);
                 }
             }
             if (hashes.isEmpty()) {
-                throw failure.map(CliException::of).orElseGet(this::noSuchNode);
+                throw failures.values().stream()
+                        // A node that answers knows better than one that does not.
+                        .max(Comparator.comparingInt(AdminException::status))
+                        .map(CliException::of)
+                        .orElseGet(this::noSuchNode);
             }
             print(out, hashes);
-            if (failure.isPresent()) {
-                throw CliException.of(failure.get());
+            // Who asked for one node and got it does not miss the others.
+            if (node == null && !failures.isEmpty()) {
+                throw new CliException(
+                        ExitCode.FAILED,
+                        "not hashed: the replicas of " + describe(failures),
+                        "What is above says nothing about them. Start these nodes, then repeat.");
             }
             return checkEqual(hashes);
+        }
+
+        /** Nodes by name where the others know them, and why each did not answer. */
+        private String describe(Map<Endpoint, AdminException> failures) {
+            Map<String, String> names = new HashMap<>();
+            try (AdminClient client = cluster.connect()) {
+                client.status().nodes().forEach(line -> names.put(line.http(), line.id()));
+            } catch (AdminException _) {
+                // Then the addresses have to do.
+            }
+            return failures.entrySet().stream()
+                    .map(failed -> {
+                        String address = failed.getKey().toString();
+                        return names.getOrDefault(address, "the node at " + address)
+                                + " ("
+                                + failed.getValue().getMessage()
+                                + ")";
+                    })
+                    .collect(Collectors.joining(", "));
         }
 
         private CliException noSuchNode() {

@@ -9,5 +9,8 @@ final class ExitCode {
     static final int NO_SUCH_VOLUME = 4;
     static final int NAME_TAKEN = 5;
 
+    /** A client holds the volume for writing. */
+    static final int IN_USE = 6;
+
     private ExitCode() {}
 }

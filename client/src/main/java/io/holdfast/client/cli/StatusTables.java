@@ -23,15 +23,34 @@ final class StatusTables {
     }
 
     static String nodes(List<NodeLine> nodes) {
-        Table table = new Table("NODE", "STATE", "NBD", "ADMIN");
+        Table table = new Table("NODE", "STATE", "NBD", "ADMIN", "USED", "FREE");
+        StringBuilder failures = new StringBuilder();
         for (NodeLine node : nodes) {
-            table.row(node.id(), node.state(), node.nbd(), node.http());
+            table.row(
+                    node.id(),
+                    node.state(),
+                    node.nbd(),
+                    node.http(),
+                    size(node.usedBytes()),
+                    size(node.freeBytes()));
+            if (node.failure() != null) {
+                failures.append(node.id()).append(": ").append(node.failure()).append('\n');
+            }
         }
-        return table.text();
+        return table.text() + failures;
     }
 
     static String volumes(List<VolumeLine> volumes) {
-        Table table = new Table("VOLUME", "SIZE", "ATTACH", "DURABILITY", "SHARDS", "HOLDER");
+        Table table =
+                new Table(
+                        "VOLUME",
+                        "SIZE",
+                        "ATTACH",
+                        "DURABILITY",
+                        "SHARDS",
+                        "REPLICAS",
+                        "TIMEOUT",
+                        "HOLDER");
         for (VolumeLine volume : volumes) {
             table.row(
                     volume.name(),
@@ -39,6 +58,8 @@ final class StatusTables {
                     volume.attach(),
                     volume.durability(),
                     volume.shards().size(),
+                    volume.replicas(),
+                    volume.timeoutSeconds() + "s",
                     orDash(volume.holder()));
         }
         return table.text();
@@ -58,11 +79,11 @@ final class StatusTables {
                             first ? shard.index() : "",
                             first ? orDash(shard.leader()) : "",
                             first ? shard.epoch() : "",
-                            first ? shard.commit() : "",
+                            first ? orDash(shard.commit()) : "",
                             replica.node(),
                             replica.role(),
                             replica.state(),
-                            replica.applied());
+                            orDash(replica.applied()));
                     first = false;
                 }
             }
@@ -79,7 +100,11 @@ final class StatusTables {
                 .collect(Collectors.joining(", "));
     }
 
-    private static String orDash(@Nullable String text) {
-        return text == null || text.isEmpty() ? "-" : text;
+    private static String size(@Nullable Long bytes) {
+        return bytes == null ? "-" : ByteSize.format(bytes);
+    }
+
+    private static String orDash(@Nullable Object value) {
+        return value == null || value.equals("") ? "-" : value.toString();
     }
 }

@@ -1,6 +1,7 @@
 package io.holdfast.client.cli;
 
 import io.holdfast.client.admin.AdminClient;
+import io.holdfast.client.admin.AdminError;
 import io.holdfast.client.admin.AdminException;
 import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.CreateVolume;
@@ -11,10 +12,13 @@ import io.holdfast.config.ByteSize;
 import io.holdfast.proto.catalogue.Volume;
 import java.io.Console;
 import java.io.PrintWriter;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ITypeConverter;
@@ -49,10 +53,8 @@ final class VolumeCommand implements Runnable {
     /** Refuses what cannot be a volume's name before anyone is asked. */
     private static String checkName(String name) {
         if (!name.matches(Volume.NAME_PATTERN)) {
-            throw new CliException(
-                    ExitCode.USAGE,
-                    "volume name '" + name + "' is not valid",
-                    "1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit");
+            AdminError error = CreateVolume.nameError(name);
+            throw new CliException(ExitCode.USAGE, error.error(), error.remedy());
         }
         return name;
     }
@@ -90,10 +92,11 @@ final class VolumeCommand implements Runnable {
                 converter = SizeConverter.class,
                 paramLabel = "SIZE",
                 description = "For instance 512M, 10G or 1T (powers of 1024).")
-        private long size;
+        private TypedSize size = new TypedSize("", 0);
 
         @Option(
                 names = "--durability",
+                converter = DurabilityConverter.class,
                 paramLabel = "flush|sync",
                 description =
                         "When a write is answered: 'flush' (default) when a majority has it in its"
@@ -103,18 +106,21 @@ final class VolumeCommand implements Runnable {
 
         @Option(
                 names = "--replicas",
+                converter = NumberConverter.class,
                 paramLabel = "N",
                 description = "Copies: odd, at most the number of nodes (default: 3, or 1).")
         private @Nullable Integer replicas;
 
         @Option(
                 names = "--shards",
+                converter = NumberConverter.class,
                 paramLabel = "N",
                 description = "Parts with leaders of their own (default: 1).")
         private @Nullable Integer shards;
 
         @Option(
                 names = "--attach",
+                converter = AttachConverter.class,
                 paramLabel = "exclusive|shared",
                 description =
                         "Who may write: 'exclusive' (default) one client at a time; 'shared' all,"
@@ -127,21 +133,25 @@ final class VolumeCommand implements Runnable {
                 paramLabel = "TIME",
                 description =
                         "How long a request waits for a majority of copies before it fails, for"
-                                + " instance 30s (default) or 2m.")
+                                + " instance 30s (default), 2m or 1h.")
         private @Nullable Integer timeout;
 
         @Override
         public Integer call() throws AdminException {
             CreateVolume wanted =
-                    new CreateVolume(name, size, replicas, shards, durability, attach, timeout);
-            wanted.problem()
+                    new CreateVolume(
+                            name, size.bytes(), replicas, shards, durability, attach, timeout);
+            CreateVolume.sizeProblem(size.bytes(), size.text())
+                    .or(wanted::problem)
                     .ifPresent(problem -> {
-                        throw new CliException(
-                                ExitCode.USAGE, problem.error(), "needs " + problem.remedy());
+                        throw new CliException(ExitCode.USAGE, problem.error(), problem.remedy());
                     });
             PrintWriter out = spec.commandLine().getOut();
             try (AdminClient client = cluster.connect()) {
                 VolumeLine made = client.create(wanted);
+                Risks.of(made, client.status())
+                        .forEach(risk -> spec.commandLine().getErr().println("warning: " + risk));
+                spec.commandLine().getErr().flush();
                 if (cluster.json()) {
                     out.println(AdminJson.writePretty(made));
                 } else {
@@ -161,6 +171,7 @@ final class VolumeCommand implements Runnable {
 
     @Command(
             name = "list",
+            aliases = "ls",
             description = "List all volumes.",
             mixinStandardHelpOptions = true,
             footerHeading = "%nExamples:%n",
@@ -222,12 +233,17 @@ final class VolumeCommand implements Runnable {
 
     @Command(
             name = "delete",
-            description = "Destroy a volume and its data, for ever: its key is destroyed first.",
+            aliases = "rm",
+            description = {
+                "Destroy a volume and its data, for ever: its key is destroyed first.",
+                "Refused while a client holds the volume for writing (exit code 6)."
+            },
             mixinStandardHelpOptions = true,
             footerHeading = "%nExamples:%n",
             footer = {
                 "  holdfast volume delete scratch          # asks for the name again",
-                "  holdfast volume delete scratch --yes    # for scripts"
+                "  holdfast volume delete scratch --yes    # for scripts",
+                "  holdfast volume delete scratch --force  # although a client writes to it"
             })
     static final class Delete implements Callable<Integer> {
         @Spec private CommandSpec spec = CommandSpec.create();
@@ -237,17 +253,31 @@ final class VolumeCommand implements Runnable {
         @Parameters(paramLabel = "NAME", description = "The volume.")
         private String name = "";
 
-        @Option(names = "--yes", description = "Do not ask.")
+        @Option(names = "--yes", description = "Do not ask; needed where there is no terminal.")
         private boolean yes;
+
+        @Option(
+                names = "--force",
+                description =
+                        "Delete it even while a client holds it for writing; that client's requests"
+                                + " then fail.")
+        private boolean force;
 
         @Override
         public Integer call() throws AdminException {
             checkName(name);
-            if (!yes) {
-                confirm();
+            Optional<Console> console = Terminal.get();
+            if (!yes && console.isEmpty()) {
+                throw new CliException(
+                        ExitCode.USAGE,
+                        "deleting volume '" + name + "' destroys all its data",
+                        "Repeat with --yes if that is meant.");
             }
             try (AdminClient client = cluster.connect()) {
-                client.delete(name);
+                if (!yes) {
+                    confirm(console.orElseThrow(), client.volume(name));
+                }
+                client.delete(name, force);
                 if (cluster.json()) {
                     spec.commandLine().getOut().println("{}");
                 } else {
@@ -257,18 +287,14 @@ final class VolumeCommand implements Runnable {
             }
         }
 
-        private void confirm() {
-            Console console =
-                    Terminal.get()
-                            .orElseThrow(() ->
-                                    new CliException(
-                                            ExitCode.USAGE,
-                                            "deleting volume '" + name + "' destroys all its data",
-                                            "repeat with --yes if that is meant"));
+        private void confirm(Console console, VolumeLine volume) {
             String typed =
                     console.readLine(
-                            "This destroys all data of volume '%s'. Type its name to go on: ",
-                            name);
+                            "This destroys all data of volume '%s' (%s%s). Type its name to go on:"
+                                    + " ",
+                            name,
+                            ByteSize.format(volume.sizeBytes()),
+                            volume.holder() == null ? "" : ", held by " + volume.holder());
             if (!name.equals(typed)) {
                 throw new CliException(
                         ExitCode.FAILED, "that is not '" + name + "': nothing was deleted", "");
@@ -276,30 +302,85 @@ final class VolumeCommand implements Runnable {
         }
     }
 
+    /**
+     * A size on the command line.
+     *
+     * @param text as it was typed
+     */
+    record TypedSize(String text, long bytes) {}
+
     /** Reads {@code 10G}. */
-    static final class SizeConverter implements ITypeConverter<Long> {
+    static final class SizeConverter implements ITypeConverter<TypedSize> {
         @Override
-        public Long convert(String text) {
+        public TypedSize convert(String text) {
             try {
-                return ByteSize.parse(text);
+                return new TypedSize(text, ByteSize.parse(text));
             } catch (IllegalArgumentException e) {
                 throw new TypeConversionException("'" + text + "': " + e.getMessage());
             }
         }
     }
 
-    /** Reads {@code 30s}, {@code 2m} or plain seconds. */
+    /** Reads a whole number. */
+    static final class NumberConverter implements ITypeConverter<Integer> {
+        @Override
+        public Integer convert(String text) {
+            try {
+                return Integer.valueOf(text);
+            } catch (NumberFormatException e) {
+                throw new TypeConversionException("'" + text + "' is not a whole number");
+            }
+        }
+    }
+
+    /** Reads {@code flush} or {@code sync}. */
+    static final class DurabilityConverter implements ITypeConverter<DurabilityMode> {
+        @Override
+        public DurabilityMode convert(String text) {
+            return oneOf(DurabilityMode.values(), text);
+        }
+    }
+
+    /** Reads {@code exclusive} or {@code shared}. */
+    static final class AttachConverter implements ITypeConverter<AttachMode> {
+        @Override
+        public AttachMode convert(String text) {
+            return oneOf(AttachMode.values(), text);
+        }
+    }
+
+    private static <T> T oneOf(T[] values, String text) {
+        return Arrays.stream(values)
+                .filter(value -> value.toString().equalsIgnoreCase(text))
+                .findFirst()
+                .orElseThrow(() ->
+                        new TypeConversionException(
+                                "'%s' is not one of %s"
+                                        .formatted(
+                                                text,
+                                                Arrays.stream(values)
+                                                        .map(Object::toString)
+                                                        .collect(Collectors.joining(", ")))));
+    }
+
+    /** Reads {@code 30s}, {@code 2m}, {@code 1h} or plain seconds. */
     static final class SecondsConverter implements ITypeConverter<Integer> {
-        private static final Pattern FORM = Pattern.compile("([0-9]{1,6})(s|m|)");
+        private static final Pattern FORM = Pattern.compile("([0-9]{1,5})(s|m|h|)");
 
         @Override
         public Integer convert(String text) {
             Matcher form = FORM.matcher(text);
             if (!form.matches()) {
                 throw new TypeConversionException(
-                        "'" + text + "': needs a time, for instance 30s or 2m");
+                        "'" + text + "' is not a time as in 30s, 2m or 1h");
             }
-            return Integer.parseInt(form.group(1)) * (form.group(2).equals("m") ? 60 : 1);
+            int unit =
+                    switch (form.group(2)) {
+                        case "h" -> 3600;
+                        case "m" -> 60;
+                        default -> 1;
+                    };
+            return Integer.parseInt(form.group(1)) * unit;
         }
     }
 }

@@ -1,19 +1,30 @@
 package io.holdfast.client.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.holdfast.client.admin.AdminJson;
+import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
+import io.holdfast.client.admin.StatusDocument.NodeLine;
+import io.holdfast.client.admin.StatusDocument.NodeState;
+import io.holdfast.client.admin.StatusDocument.ReplicaLine;
+import io.holdfast.client.admin.StatusDocument.ReplicaRole;
+import io.holdfast.client.admin.StatusDocument.ReplicaState;
+import io.holdfast.client.admin.StatusDocument.ShardLine;
 import io.holdfast.client.admin.StatusDocument.VolumeLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -70,8 +81,8 @@ class MainTest {
         assertThat(out)
                 .isEqualTo(
                         """
-                        VOLUME  SIZE  ATTACH     DURABILITY  SHARDS  HOLDER
-                        data    10G   exclusive  flush       1       -
+                        VOLUME  SIZE  ATTACH     DURABILITY  SHARDS  REPLICAS  TIMEOUT  HOLDER
+                        data    10G   exclusive  flush       1       3         30s      -
                         """);
 
         assertThat(run("volume show data")).isZero();
@@ -95,13 +106,19 @@ class MainTest {
         assertThat(
                         run(
                                 "volume create v1 --size 512M --durability sync --replicas 3"
-                                        + " --shards 4 --attach shared --timeout 2m --json"))
+                                        + " --shards 4 --attach SHARED --timeout 1h --json"))
                 .isZero();
         VolumeLine made = Objects.requireNonNull(node.volumes.get("v1"));
         assertThat(made.sizeBytes()).isEqualTo(512L << 20);
         assertThat(made.durability()).isEqualTo(DurabilityMode.SYNC);
         assertThat(made.attach()).isEqualTo(AttachMode.SHARED);
-        assertThat(out).contains("\"name\" : \"v1\"");
+        assertThat(made.timeoutSeconds()).isEqualTo(3600);
+        assertThat(out)
+                .contains("\"name\" : \"v1\"")
+                .contains("\"replicas\" : 3")
+                .contains("\"timeoutSeconds\" : 3600");
+        assertThat(run("volume show v1")).isZero();
+        assertThat(out).contains("REPLICAS  TIMEOUT").contains("3600s");
     }
 
     @ParameterizedTest
@@ -113,21 +130,34 @@ class MainTest {
                 "volume create data --size 10GB|the unit GB is ambiguous: write 10G",
                 "volume create data --size 10X|the unit X is not known",
                 "volume create data --size 4097|size 4097 is not valid",
-                "volume create data --size 1000000|a multiple of 4096 bytes from 1M to 64T",
+                "volume create data --size 5k|size 5k is not valid",
+                "volume create data --size 1000000|needs to be a multiple of 4096 bytes from 1M to 64T.",
                 "volume create data --size 512K|from 1M to 64T",
-                "volume create data --size 65T|from 1M to 64T",
+                "volume create data --size 65T|size 65T is not valid",
+                "volume create -x|Unknown option: '-x'",
+                "volume create --sise 10G|did you mean '--size'?",
+                "volume create --size=10G|Missing required parameter: 'NAME'",
                 "volume create a@b --size 1G|volume name 'a@b' is not valid",
                 "volume create data --size 1G --replicas 2|replicas 2 is not valid",
-                "volume create data --size 1G --replicas x|'x' is not an int",
+                "volume create data --size 1G --replicas x|'x' is not a whole number",
                 "volume create data --size 1G --shards 65|shards 65 is not valid",
                 "volume create data --size 1G --timeout 0s|timeout of 0 s is not valid",
-                "volume create data --size 1G --timeout 1h|needs a time, for instance 30s",
-                "volume create data --size 1G --durability never|expected one of [FLUSH, SYNC]",
-                "volume create data --size 1G --attach all|expected one of [EXCLUSIVE, SHARED]",
+                "volume create data --size 1G --timeout 2h|timeout of 7200 s is not valid",
+                "volume create data --size 1G --timeout 1d|'1d' is not a time as in 30s, 2m or 1h",
+                "volume create data --size 1G --durability never|'never' is not one of flush, sync",
+                "volume create data --size 1G --attach all|'all' is not one of exclusive, shared",
                 "volume show ../x|volume name '../x' is not valid",
-                "volume delete data|repeat with --yes",
+                "volume delete data|Repeat with --yes",
                 "volume destroy x|Unmatched argument",
-                "status --wach|Unknown option: '--wach'",
+                "volume crate x|did you mean 'create'?",
+                "status --wach|Unknown option: '--wach'; did you mean '--watch'?",
+                "bench --seconds 0|--seconds 0 is not valid",
+                "bench --seconds 3601|a number from 1 to 3600",
+                "bench --seconds x|'x' is not a whole number",
+                "bench --connections 0|--connections 0 is not valid",
+                "bench --connections 65|a number from 1 to 64",
+                "bench --size 0|size 0 is not valid",
+                "bench --size 2T|at most 1T",
             })
     void refusesWrongUsageNamingTheValue(String command, String message) {
         assertThat(run(command)).isEqualTo(ExitCode.USAGE);
@@ -154,6 +184,159 @@ class MainTest {
         assertThat(run("volume show none")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
         assertThat(run("volume delete none --yes")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
         assertThat(run("debug hash none")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
+    }
+
+    @Test
+    void warnsOfAVolumeThatIsLargerThanWhatIsFreeAndOfASingleReplica() throws IOException {
+        node.freeBytes = 1L << 30;
+        assertThat(run("volume create data --size 10G")).isZero();
+        assertThat(out).contains("volume data is ready");
+        assertThat(err)
+                .isEqualTo(
+                        "warning: volume data is thin: its 10G on node1 are larger than what is"
+                                + " free there (1G)\n");
+        assertThat(run("volume create small --size 1G --replicas 1")).isZero();
+        assertThat(err).isEmpty();
+        node.others.add(down("node2", unusedAddress()));
+        assertThat(run("volume create single --size 1G --replicas 1")).isZero();
+        assertThat(err).contains("warning: volume single has one replica only");
+    }
+
+    private static NodeLine down(String id, String address) {
+        return new NodeLine(id, 2, NodeState.DEAD, "127.0.0.1:1", address, null, null, null);
+    }
+
+    @Test
+    void deletesAVolumeThatAClientHoldsOnlyByForce() {
+        assertThat(run("volume create data --size 1G")).isZero();
+        node.volumes.computeIfPresent(
+                "data", (_, volume) -> StandInNode.held(volume, "10.0.0.7@node2"));
+        assertThat(run("volume rm data --yes")).isEqualTo(ExitCode.IN_USE);
+        assertThat(err).contains("10.0.0.7@node2");
+        assertThat(run("volume ls")).isZero();
+        assertThat(out).contains("10.0.0.7@node2");
+        assertThat(run("volume delete data --yes --force")).isZero();
+    }
+
+    @Test
+    void benchRefusesALeftoverAndTooLittleSpaceBeforeItMakesAnything() {
+        node.freeBytes = 1L << 30;
+        assertThat(run("bench --size 2G")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("2G of space are needed at least, node1 has 1G free");
+        assertThat(node.requests).noneMatch(request -> request.startsWith("POST"));
+
+        assertThat(run("volume create bench-run --size 1M")).isZero();
+        assertThat(run("bench --size 1M")).isEqualTo(ExitCode.NAME_TAKEN);
+        assertThat(err)
+                .contains("leftover")
+                .contains("holdfast volume delete bench-run --yes --force --admin ");
+        assertThat(node.volumes).containsKey("bench-run");
+    }
+
+    /** The stand-in's NBD address leads nowhere. */
+    @Test
+    void benchDeletesItsVolumeWhenFioFails() {
+        assertThat(run("bench --size 1M --seconds 1")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("fio");
+        assertThat(err.lines().count()).isLessThan(15);
+        assertThat(node.requests).contains("POST /v1/volumes");
+        assertThat(node.volumes).isEmpty();
+    }
+
+    @Test
+    void showsWhatIsNotKnownAsADashAndAFailedStoreWithItsReason() {
+        VolumeLine volume =
+                new VolumeLine(
+                        "data",
+                        1 << 20,
+                        3,
+                        30,
+                        AttachMode.EXCLUSIVE,
+                        DurabilityMode.FLUSH,
+                        null,
+                        List.of(
+                                new ShardLine(
+                                        0,
+                                        null,
+                                        3,
+                                        null,
+                                        List.of(
+                                                new ReplicaLine(
+                                                        "node1",
+                                                        ReplicaRole.FOLLOWER,
+                                                        ReplicaState.OFFLINE,
+                                                        null)))));
+        NodeLine failed =
+                new NodeLine(
+                        "node1",
+                        1,
+                        NodeState.FAILED,
+                        "a:1",
+                        "a:2",
+                        3L << 20,
+                        0L,
+                        "the store has failed: no space");
+        StatusDocument document = new StatusDocument(List.of(failed), List.of(volume));
+        assertThat(StatusTables.all(document))
+                .isEqualTo(
+                        """
+                        NODE   STATE   NBD  ADMIN  USED  FREE
+                        node1  failed  a:1  a:2    3M    0B
+                        node1: the store has failed: no space
+
+                        VOLUME  SIZE  ATTACH     DURABILITY  SHARDS  REPLICAS  TIMEOUT  HOLDER
+                        data    1M    exclusive  flush       1       3         30s      -
+
+                        VOLUME  SHARD  LEADER  EPOCH  COMMIT  REPLICA  ROLE      STATE    APPLIED
+                        data    0      -       3      -       node1    follower  offline  -
+                        """);
+        StatusDocument read = AdminJson.read(AdminJson.write(document), StatusDocument.class);
+        assertThat(read).isEqualTo(document);
+    }
+
+    @Test
+    void saysWhenTheAddressIsAnNbdPort() throws Exception {
+        try (ServerSocket nbd = new ServerSocket(0, 8, InetAddress.getLoopbackAddress())) {
+            // Ends when the socket is closed.
+            var _ =
+                    Thread.ofVirtual()
+                            .start(() -> {
+                                while (true) {
+                                    try (Socket client = nbd.accept()) {
+                                        client.getOutputStream()
+                                                .write("NBDMAGICIHAVEOPT\0\3".getBytes(UTF_8));
+                                        // Its flags, which make no sense: the end.
+                                        client.getInputStream().readNBytes(4);
+                                    } catch (IOException e) {
+                                        if (nbd.isClosed()) {
+                                            return;
+                                        }
+                                    }
+                                }
+                            });
+            String address = "127.0.0.1:" + nbd.getLocalPort();
+            assertThat(plainRun("status", "--admin", address)).isEqualTo(ExitCode.UNREACHABLE);
+            assertThat(err).contains("this is an NBD port");
+            assertThat(plainRun("volume", "create", "data", "--size", "1G", "--admin", address))
+                    .isEqualTo(ExitCode.UNREACHABLE);
+            assertThat(err).contains("this is an NBD port").doesNotContain("not known whether");
+        }
+    }
+
+    @Test
+    void hashesGoOnWithoutANodeThatIsDownAndNameIt() throws IOException {
+        String gone = unusedAddress();
+        node.others.add(down("node2", gone));
+        assertThat(run("volume create data --size 1G")).isZero();
+        String both = gone + "," + node.address();
+        assertThat(plainRun("debug", "hash", "data", "--admin", both)).isEqualTo(ExitCode.FAILED);
+        assertThat(out).contains("node1  0      42       abab");
+        assertThat(err).contains("not hashed: the replicas of node2 (").contains(gone);
+        assertThat(plainRun("debug", "hash", "data", "--admin", both, "--node", "node1")).isZero();
+        assertThat(plainRun("debug", "hash", "none", "--admin", both))
+                .isEqualTo(ExitCode.NO_SUCH_VOLUME);
+        assertThat(plainRun("debug", "hash", "data", "--admin", gone))
+                .isEqualTo(ExitCode.UNREACHABLE);
     }
 
     @Test
@@ -318,6 +501,7 @@ class MainTest {
                 "volume delete",
                 "status",
                 "debug hash",
+                "bench",
                 "version"
             })
     void helpOfEveryCommandHasExamples(String command) {

@@ -36,6 +36,12 @@ final class StandInNode implements AutoCloseable {
     /** When set, every request gets this status. */
     volatile int failWith;
 
+    /** What is free on the node's disk. */
+    volatile long freeBytes = 1L << 40;
+
+    /** Nodes of the cluster beside this one, which are down. */
+    final List<NodeLine> others = new ArrayList<>();
+
     volatile String sha256 = "ab".repeat(32);
 
     /** A permit per request. */
@@ -99,6 +105,14 @@ final class StandInNode implements AutoCloseable {
                     exchange,
                     404,
                     new AdminError("there is no volume '" + name + "'", "'holdfast volume list'"));
+        } else if (method.equals("DELETE")
+                && volume.holder() != null
+                && !"force=true".equals(exchange.getRequestURI().getQuery())) {
+            reply(
+                    exchange,
+                    423,
+                    new AdminError(
+                            "volume " + name + " is in use: " + volume.holder() + " holds it", ""));
         } else if (method.equals("DELETE")) {
             volumes.remove(name);
             exchange.sendResponseHeaders(204, -1);
@@ -111,9 +125,31 @@ final class StandInNode implements AutoCloseable {
     }
 
     private StatusDocument status() {
-        return new StatusDocument(
-                List.of(new NodeLine(id, 1, NodeState.ALIVE, "127.0.0.1:10809", address())),
-                List.copyOf(volumes.values()));
+        List<NodeLine> nodes = new ArrayList<>();
+        nodes.add(
+                new NodeLine(
+                        id,
+                        1,
+                        NodeState.ALIVE,
+                        "127.0.0.1:10809",
+                        address(),
+                        5L << 20,
+                        freeBytes,
+                        null));
+        nodes.addAll(others);
+        return new StatusDocument(nodes, List.copyOf(volumes.values()));
+    }
+
+    static VolumeLine held(VolumeLine volume, String holder) {
+        return new VolumeLine(
+                volume.name(),
+                volume.sizeBytes(),
+                volume.replicas(),
+                volume.timeoutSeconds(),
+                volume.attach(),
+                volume.durability(),
+                holder,
+                volume.shards());
     }
 
     private static VolumeLine volume(CreateVolume wanted) {
@@ -122,6 +158,8 @@ final class StandInNode implements AutoCloseable {
         return new VolumeLine(
                 wanted.name(),
                 wanted.sizeBytes(),
+                wanted.replicas() == null ? 3 : wanted.replicas(),
+                wanted.timeoutSeconds() == null ? 30 : wanted.timeoutSeconds(),
                 attach == null ? AttachMode.EXCLUSIVE : attach,
                 durability == null ? DurabilityMode.FLUSH : durability,
                 null,
@@ -130,18 +168,18 @@ final class StandInNode implements AutoCloseable {
                                 0,
                                 "node1",
                                 3,
-                                8123,
+                                8123L,
                                 List.of(
                                         new ReplicaLine(
                                                 "node1",
                                                 ReplicaRole.LEADER,
                                                 ReplicaState.IN_SYNC,
-                                                8123),
+                                                8123L),
                                         new ReplicaLine(
                                                 "node2",
                                                 ReplicaRole.LEARNER,
                                                 ReplicaState.CATCHING_UP,
-                                                17)))));
+                                                17L)))));
     }
 
     private static void reply(HttpExchange exchange, int status, Object body) throws IOException {

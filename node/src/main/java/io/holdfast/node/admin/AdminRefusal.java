@@ -1,6 +1,7 @@
 package io.holdfast.node.admin;
 
 import io.holdfast.client.admin.AdminError;
+import io.holdfast.client.admin.AdminException;
 
 /** A request of the admin interface that is not granted. Without stack trace: it tells no fault. */
 final class AdminRefusal extends RuntimeException {
@@ -10,6 +11,7 @@ final class AdminRefusal extends RuntimeException {
     static final int NOT_FOUND = 404;
     static final int WRONG_METHOD = 405;
     static final int CONFLICT = 409;
+    static final int IN_USE = AdminException.IN_USE;
     static final int UNAVAILABLE = 503;
 
     private final int status;

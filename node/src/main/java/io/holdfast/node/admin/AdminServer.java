@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -140,11 +141,11 @@ public final class AdminServer implements AutoCloseable {
                         case "POST" -> Answer.json(CREATED, admin.create(volume(exchange)));
                         default -> get(method, () -> Answer.json(OK, admin.volumes()));
                     };
-            default -> routeVolume(method, path);
+            default -> routeVolume(method, path, exchange.getRequestURI().getQuery());
         };
     }
 
-    private Answer routeVolume(String method, String path) {
+    private Answer routeVolume(String method, String path, @Nullable String query) {
         if (!path.startsWith(VOLUMES + "/")) {
             throw noSuchPath(path);
         }
@@ -160,10 +161,23 @@ public final class AdminServer implements AutoCloseable {
             return get(method, () -> Answer.json(OK, admin.hash(name)));
         }
         if (method.equals("DELETE")) {
-            admin.delete(name);
+            admin.delete(name, isForced(query));
             return new Answer(OK, JSON, "{}\n");
         }
         return get(method, () -> Answer.json(OK, admin.volume(name)));
+    }
+
+    private static boolean isForced(@Nullable String query) {
+        if (query == null || query.equals("force=false")) {
+            return false;
+        }
+        if (query.equals("force=true")) {
+            return true;
+        }
+        throw new AdminRefusal(
+                AdminRefusal.BAD_REQUEST,
+                "the query '" + query + "' is not known",
+                "A deletion knows ?force=true only.");
     }
 
     private Answer health() {

@@ -50,7 +50,7 @@ public final class ClusterAdmin implements AutoCloseable {
         this.coordinator = coordinator;
         this.health = health;
         this.version = version;
-        this.local = new LocalStatus(config, loop, coordinator);
+        this.local = new LocalStatus(config, loop, store, coordinator);
         this.cluster = new ClusterStatus(config, coordinator, local);
         this.readiness = new Readiness(coordinator, cluster);
         this.volumes = new VolumeMaker(config, coordinator, clusterKey, cluster, readiness, health);
@@ -90,8 +90,8 @@ public final class ClusterAdmin implements AutoCloseable {
         return volumes.create(wanted);
     }
 
-    void delete(String name) {
-        volumes.delete(name);
+    void delete(String name, boolean force) {
+        volumes.delete(name, force);
     }
 
     VolumeHash hash(String name) {

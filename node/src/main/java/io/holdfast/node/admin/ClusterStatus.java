@@ -58,7 +58,16 @@ final class ClusterStatus implements AutoCloseable {
      * @param state as it follows from its answer
      * @param document null: it gave none
      */
-    record Answer(NodeState state, @Nullable StatusDocument document) {}
+    record Answer(NodeState state, @Nullable StatusDocument document) {
+        static Answer of(StatusDocument document) {
+            return new Answer(
+                    document.nodes().stream()
+                            .findFirst()
+                            .map(NodeLine::state)
+                            .orElse(NodeState.ALIVE),
+                    document);
+        }
+    }
 
     /** What the nodes say, by number. */
     Map<Integer, Answer> gather() {
@@ -76,7 +85,7 @@ final class ClusterStatus implements AutoCloseable {
 
     private Answer self() {
         try {
-            return new Answer(NodeState.ALIVE, local.document());
+            return Answer.of(local.document());
         } catch (AdminRefusal stuck) {
             return new Answer(NodeState.SUSPECT, null);
         }
@@ -96,7 +105,7 @@ final class ClusterStatus implements AutoCloseable {
         if (response.statusCode() != OK) {
             return new Answer(NodeState.SUSPECT, null);
         }
-        return new Answer(NodeState.ALIVE, AdminJson.read(response.body(), StatusDocument.class));
+        return Answer.of(AdminJson.read(response.body(), StatusDocument.class));
     }
 
     /** A refused connection means that there is no process; anything else may be a slow one. */
@@ -116,16 +125,23 @@ final class ClusterStatus implements AutoCloseable {
         Map<Integer, Answer> answers = gather();
         List<NodeLine> nodes = new ArrayList<>();
         for (Member member : config.nodes()) {
-            Answer answer = answers.get(member.number());
-            nodes.add(
-                    LocalStatus.nodeLine(
-                            member, answer == null ? NodeState.SUSPECT : answer.state()));
+            nodes.add(nodeLine(member, answers.get(member.number())));
         }
         List<VolumeLine> volumes =
                 coordinator.catalogue().volumes().stream()
                         .map(volume -> merge(volume, answers))
                         .toList();
         return new StatusDocument(nodes, volumes);
+    }
+
+    private static NodeLine nodeLine(Member member, @Nullable Answer answer) {
+        if (answer == null) {
+            return LocalStatus.silent(member, NodeState.SUSPECT);
+        }
+        if (answer.document() == null || answer.document().nodes().isEmpty()) {
+            return LocalStatus.silent(member, answer.state());
+        }
+        return answer.document().nodes().getFirst();
     }
 
     /** One volume's line from what the nodes said. */
@@ -154,13 +170,12 @@ final class ClusterStatus implements AutoCloseable {
             Volume.Shard shard, Map<Integer, ShardLine> said, @Nullable Integer leader) {
         ShardLine leaders = leader == null ? null : said.get(leader);
         long epoch = leaders == null ? shard.epoch() : leaders.epoch();
-        long commit = said.values().stream().mapToLong(ShardLine::commit).max().orElse(0);
         List<ReplicaLine> replicas = new ArrayList<>();
         for (int node : shard.replicas().stream().sorted().toList()) {
             String id = local.idOf(node);
             ReplicaLine own = replicaLine(said.get(node), id);
             ReplicaLine seen = replicaLine(leaders, id);
-            if (own != null) {
+            if (own != null && own.state() != ReplicaState.OFFLINE) {
                 ReplicaRole role =
                         own.role() == ReplicaRole.LEADER && (leader == null || leader != node)
                                 ? ReplicaRole.FOLLOWER
@@ -172,19 +187,15 @@ final class ClusterStatus implements AutoCloseable {
                                 seen == null ? own.state() : seen.state(),
                                 own.applied()));
             } else {
-                replicas.add(
-                        new ReplicaLine(
-                                id,
-                                ReplicaRole.FOLLOWER,
-                                ReplicaState.OFFLINE,
-                                seen == null ? 0 : seen.applied()));
+                // What the leader last heard of it may be behind, or ahead after a power loss.
+                replicas.add(new ReplicaLine(id, ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null));
             }
         }
         return new ShardLine(
                 shard.index(),
                 leader == null ? null : local.idOf(leader),
                 epoch,
-                leaders == null ? commit : leaders.commit(),
+                leaders == null ? null : leaders.commit(),
                 replicas);
     }
 

@@ -13,6 +13,7 @@ import io.holdfast.client.admin.StatusDocument.VolumeLine;
 import io.holdfast.config.NodeConfig;
 import io.holdfast.config.NodeConfig.Member;
 import io.holdfast.node.port.Coordinator;
+import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.ReplicaStatus;
@@ -34,12 +35,14 @@ import org.jspecify.annotations.Nullable;
 final class LocalStatus {
     private final NodeConfig config;
     private final DataLoop loop;
+    private final Store store;
     private final Coordinator coordinator;
     private final Map<Integer, String> ids = new TreeMap<>();
 
-    LocalStatus(NodeConfig config, DataLoop loop, Coordinator coordinator) {
+    LocalStatus(NodeConfig config, DataLoop loop, Store store, Coordinator coordinator) {
         this.config = config;
         this.loop = loop;
+        this.store = store;
         this.coordinator = coordinator;
         config.nodes().forEach(member -> ids.put(member.number(), member.id()));
     }
@@ -55,7 +58,10 @@ final class LocalStatus {
      * @throws AdminRefusal 503 when the data loop gives no answer
      */
     StatusDocument document() {
-        List<ReplicaView> replicas = LoopAnswers.get(loop.thread().submit(loop::replicas));
+        Seen seen =
+                LoopAnswers.get(
+                        loop.thread().submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+        List<ReplicaView> replicas = seen.replicas();
         List<VolumeLine> volumes = new ArrayList<>();
         for (Volume volume : coordinator.catalogue().volumes()) {
             List<ReplicaView> here =
@@ -66,22 +72,44 @@ final class LocalStatus {
                                 volume, holder(here), here.stream().map(this::shardLine).toList()));
             }
         }
-        return new StatusDocument(List.of(nodeLine(config.self(), NodeState.ALIVE)), volumes);
+        return new StatusDocument(List.of(self(seen.storeFailure())), volumes);
     }
 
-    static NodeLine nodeLine(Member member, NodeState state) {
+    private record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}
+
+    private NodeLine self(@Nullable Exception storeFailure) {
+        Member self = config.self();
+        Store.Usage usage = store.usage();
+        return new NodeLine(
+                self.id(),
+                self.number(),
+                storeFailure == null ? NodeState.ALIVE : NodeState.FAILED,
+                self.nbd().toString(),
+                self.http().toString(),
+                usage.journalBytes(),
+                usage.freeBytes(),
+                storeFailure == null ? null : NodeHealth.describe(storeFailure));
+    }
+
+    /** A node that gave no answer. */
+    static NodeLine silent(Member member, NodeState state) {
         return new NodeLine(
                 member.id(),
                 member.number(),
                 state,
                 member.nbd().toString(),
-                member.http().toString());
+                member.http().toString(),
+                null,
+                null,
+                null);
     }
 
     static VolumeLine volumeLine(Volume volume, @Nullable String holder, List<ShardLine> shards) {
         return new VolumeLine(
                 volume.name(),
                 volume.sizeBytes(),
+                volume.shards().getFirst().replicas().size(),
+                volume.timeoutSeconds(),
                 switch (volume.attach()) {
                     case EXCLUSIVE -> AttachMode.EXCLUSIVE;
                     case SHARED -> AttachMode.SHARED;
@@ -97,7 +125,8 @@ final class LocalStatus {
     /** The claim is granted by the volume's first shard. */
     private static @Nullable String holder(List<ReplicaView> here) {
         return here.stream()
-                .filter(r -> r.shard().index() == 0 && !r.status().holder().isEmpty())
+                .filter(r -> r.shard().index() == 0 && !r.outOfService())
+                .filter(r -> !r.status().holder().isEmpty())
                 .map(r -> r.status().holder())
                 .findFirst()
                 .orElse(null);
@@ -108,8 +137,13 @@ final class LocalStatus {
         List<ReplicaLine> lines = new ArrayList<>();
         lines.add(
                 new ReplicaLine(
-                        idOf(status.node()), roleOf(status), stateOf(replica), status.applied()));
-        for (Follower follower : status.followers()) {
+                        idOf(status.node()),
+                        roleOf(replica),
+                        stateOf(replica),
+                        replica.outOfService() ? null : status.applied()));
+        // What a leader knew when its disk failed is of the past.
+        for (Follower follower :
+                replica.outOfService() ? List.<Follower>of() : status.followers()) {
             lines.add(
                     new ReplicaLine(
                             idOf(follower.node()),
@@ -119,22 +153,28 @@ final class LocalStatus {
                                 case CATCHING_UP -> ReplicaState.CATCHING_UP;
                                 case OFFLINE -> ReplicaState.OFFLINE;
                             },
-                            follower.applied()));
+                            follower.state() == ReplicaStatus.State.OFFLINE
+                                    ? null
+                                    : follower.applied()));
         }
         lines.sort(Comparator.comparing(ReplicaLine::node));
         return new ShardLine(
                 replica.shard().index(),
-                status.leader() == 0 ? null : idOf(status.leader()),
+                status.leader() == 0 || replica.outOfService() ? null : idOf(status.leader()),
                 status.promised(),
-                status.commit(),
+                replica.outOfService() ? null : status.commit(),
                 lines);
     }
 
-    private static ReplicaRole roleOf(ReplicaStatus status) {
+    private static ReplicaRole roleOf(ReplicaView replica) {
+        ReplicaStatus status = replica.status();
         if (!status.standing().counts()) {
             return ReplicaRole.LEARNER;
         }
-        return status.role() == Effect.Role.LEADER ? ReplicaRole.LEADER : ReplicaRole.FOLLOWER;
+        // A leader whose disk has failed does nothing any more.
+        return status.role() == Effect.Role.LEADER && !replica.outOfService()
+                ? ReplicaRole.LEADER
+                : ReplicaRole.FOLLOWER;
     }
 
     /** As far as a replica can judge itself; its leader knows better. */

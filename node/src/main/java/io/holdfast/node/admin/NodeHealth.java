@@ -62,16 +62,34 @@ public final class NodeHealth {
 
     /** The node's state, for {@code /healthz}. */
     public Health health() {
-        String reason = reason();
+        if (stopping) {
+            return new Health(Health.STARTING, "the node is stopping");
+        }
+        Seen seen;
+        try {
+            seen =
+                    LoopAnswers.get(
+                            loop.thread()
+                                    .submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+        } catch (AdminRefusal stuck) {
+            return new Health(Health.STARTING, stuck.getMessage());
+        }
+        if (seen.storeFailure() != null) {
+            return new Health(Health.FAILED, describe(seen.storeFailure()));
+        }
+        String reason = reason(seen.replicas());
         return reason == null
                 ? new Health(Health.SERVING, null)
                 : new Health(Health.STARTING, reason);
     }
 
-    private @Nullable String reason() {
-        if (stopping) {
-            return "the node is stopping";
-        }
+    /** For people. */
+    static String describe(Exception storeFailure) {
+        String message = storeFailure.getMessage();
+        return "the store has failed: " + (message == null ? storeFailure.toString() : message);
+    }
+
+    private @Nullable String reason(List<ReplicaView> replicas) {
         if (keyDisputed()) {
             return "this node's cluster key is not that of the other nodes";
         }
@@ -81,17 +99,7 @@ public final class NodeHealth {
         if (!coordinatorJoined && coordinator.catalogue().version() == 0) {
             return "no catalogue yet: waiting for a majority of the nodes";
         }
-        try {
-            Seen seen =
-                    LoopAnswers.get(
-                            loop.thread()
-                                    .submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
-            return seen.storeFailure() == null
-                    ? missing(seen.replicas())
-                    : "the store has failed: " + seen.storeFailure();
-        } catch (AdminRefusal stuck) {
-            return stuck.getMessage();
-        }
+        return missing(replicas);
     }
 
     private record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}

@@ -35,6 +35,9 @@ final class VolumeMaker {
     private static final Duration SERVING_TIMEOUT = Duration.ofSeconds(30);
     private static final Duration LOOK = Duration.ofMillis(50);
 
+    /** A client that has just closed its last connection gives the volume back within this time. */
+    private static final Duration RELEASE = Duration.ofSeconds(1);
+
     private static final Logger LOG = LoggerFactory.getLogger(VolumeMaker.class);
 
     private final NodeConfig config;
@@ -141,7 +144,7 @@ final class VolumeMaker {
             throw new AdminRefusal(
                     AdminRefusal.BAD_REQUEST,
                     replicas + " replicas need as many nodes, the cluster has " + nodes,
-                    "an odd number, at most the number of nodes");
+                    "The number of replicas needs to be odd, at most the number of nodes.");
         }
     }
 
@@ -180,8 +183,8 @@ final class VolumeMaker {
                                 AdminRefusal.UNAVAILABLE,
                                 "no answer from a majority of the nodes: volume "
                                         + volume.name()
-                                        + " may be created yet",
-                                "look with: holdfast volume list; see holdfast status"));
+                                        + " may still be created later",
+                                "Look with: holdfast volume list. See: holdfast status"));
     }
 
     /** The result; empty: none came in time. */
@@ -234,14 +237,19 @@ final class VolumeMaker {
     /**
      * Deletes a volume, its key first.
      *
-     * @throws AdminRefusal 404 when there is none, 503 when the change could not be made
+     * @param force also when a client holds it for writing
+     * @throws AdminRefusal 404 when there is none, 423 when a client holds it, 503 when the change
+     *     could not be made
      */
-    void delete(String name) {
+    void delete(String name, boolean force) {
         Volume volume =
                 coordinator
                         .catalogue()
                         .volume(name)
                         .orElseThrow(() -> ClusterAdmin.noSuchVolume(name));
+        if (!force) {
+            refuseWhileHeld(volume);
+        }
         Optional<Change.Result> result =
                 await(new Change.DeleteVolume(volume.number(), volume.name()));
         if (result.isPresent() && !result.get().applied()) {
@@ -252,9 +260,34 @@ final class VolumeMaker {
                     AdminRefusal.UNAVAILABLE,
                     "no answer from a majority of the nodes: volume "
                             + name
-                            + " may be deleted yet",
-                    "look with: holdfast volume list; see holdfast status");
+                            + " may still be deleted later",
+                    "Look with: holdfast volume list. See: holdfast status");
         }
         LOG.info("volume {}: number {} deleted", name, volume.number());
+    }
+
+    /** Where no leader answers, nobody can say that it is held, and nobody writes either. */
+    private void refuseWhileHeld(Volume volume) {
+        long start = System.nanoTime();
+        while (true) {
+            String holder = cluster.merge(volume, cluster.gather()).holder();
+            if (holder == null) {
+                return;
+            }
+            boolean last = System.nanoTime() - start >= RELEASE.toNanos();
+            if (last || readiness.pause(LOOK)) {
+                throw new AdminRefusal(
+                        AdminRefusal.IN_USE,
+                        "volume "
+                                + volume.name()
+                                + " is in use: "
+                                + holder
+                                + " holds it for writing",
+                        "Detach it there first. Or destroy it under that client with: holdfast"
+                                + " volume delete "
+                                + volume.name()
+                                + " --force");
+            }
+        }
     }
 }

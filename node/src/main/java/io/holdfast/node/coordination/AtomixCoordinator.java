@@ -252,28 +252,41 @@ public final class AtomixCoordinator implements Coordinator {
         return this::run;
     }
 
-    private static void guarded(Runnable task) {
+    private void guarded(Runnable task) {
         try {
             task.run();
         } catch (RuntimeException e) {
-            LOG.error("coordination goes on after an unexpected failure", e);
+            if (closeCalled.get()) {
+                // What is taken apart fails whoever is in the middle of using it.
+                LOG.debug("broken off by the stop", e);
+            } else {
+                LOG.error("coordination goes on after an unexpected failure", e);
+            }
         }
     }
 
     private void startGroup() {
+        if (closeCalled.get()) {
+            return;
+        }
         LOG.info("joining as {}, catalogue at version {}", incarnation, catalogue.version());
         CatalogueGroup starting = new CatalogueGroup(config, segmentBytes, this::stopUnreadable);
         group = starting;
         try {
             starting.start();
         } catch (IOException e) {
-            LOG.error("coordination cannot start: {}", e.getMessage(), e);
+            if (!closeCalled.get()) {
+                LOG.error("coordination cannot start: {}", e.getMessage(), e);
+            }
             started.completeExceptionally(e);
             return;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             started.completeExceptionally(e);
             return;
+        }
+        if (closeCalled.get()) {
+            return; // close() takes the group down; this thread takes no new tasks any more
         }
         nextProgressNanos = System.nanoTime() + PROGRESS_INTERVAL.toNanos();
         var _ =
@@ -505,7 +518,7 @@ public final class AtomixCoordinator implements Coordinator {
         }
     }
 
-    private static void notify(Consumer<Catalogue> watcher, Catalogue catalogue) {
+    private void notify(Consumer<Catalogue> watcher, Catalogue catalogue) {
         guarded(() -> watcher.accept(catalogue));
     }
 

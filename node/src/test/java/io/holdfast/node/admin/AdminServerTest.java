@@ -7,7 +7,10 @@ import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.Health;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.NodeState;
+import io.holdfast.client.admin.StatusDocument.ReplicaLine;
 import io.holdfast.client.admin.StatusDocument.ReplicaRole;
+import io.holdfast.client.admin.StatusDocument.ReplicaState;
+import io.holdfast.client.admin.StatusDocument.ShardLine;
 import io.holdfast.client.admin.StatusDocument.VolumeLine;
 import io.holdfast.client.admin.VolumeHash;
 import io.holdfast.client.crypto.ClusterKey;
@@ -18,6 +21,7 @@ import io.holdfast.config.NodeConfig.Member;
 import io.holdfast.node.runtime.LeaderRecorder;
 import io.holdfast.node.runtime.TestNode;
 import io.netty.channel.DefaultEventLoop;
+import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -128,6 +132,8 @@ class AdminServerTest {
         assertThat(created.statusCode()).as(created.body()).isEqualTo(201);
         VolumeLine line = AdminJson.read(created.body(), VolumeLine.class);
         assertThat(line.name()).isEqualTo("data");
+        assertThat(line.replicas()).isEqualTo(1);
+        assertThat(line.timeoutSeconds()).isEqualTo(30);
         assertThat(line.shards().getFirst().leader()).isEqualTo("node1");
         assertThat(line.shards().getFirst().replicas())
                 .extracting(r -> r.role())
@@ -135,6 +141,9 @@ class AdminServerTest {
 
         StatusDocument status = get("/v1/status", StatusDocument.class);
         assertThat(status.nodes()).extracting(n -> n.state()).containsExactly(NodeState.ALIVE);
+        assertThat(status.nodes().getFirst().usedBytes()).isPositive();
+        assertThat(status.nodes().getFirst().freeBytes()).isPositive();
+        assertThat(status.nodes().getFirst().failure()).isNull();
         assertThat(status.volumes()).extracting(VolumeLine::name).containsExactly("data");
         assertThat(get("/v1/local", StatusDocument.class).volumes()).hasSize(1);
         assertThat(get("/v1/volumes", VolumeLine[].class)).hasSize(1);
@@ -160,6 +169,7 @@ class AdminServerTest {
 
     @Test
     void refusesImpossibleVolumesNamingTheValue() throws Exception {
+        refused(400, "DELETE", "/v1/volumes/data?now", "", "now");
         refused(400, "POST", "/v1/volumes", "{}", "read");
         refused(400, "POST", "/v1/volumes", "{\"sizeBytes\":4194304}", "name");
         refused(400, "POST", "/v1/volumes", "no json", "read");
@@ -199,5 +209,35 @@ class AdminServerTest {
         assertThat(get("/healthz", Health.class).status()).isEqualTo(Health.SERVING);
         health.stopping();
         assertThat(ask("GET", "/healthz", "").statusCode()).isEqualTo(503);
+    }
+
+    @Test
+    void saysThatTheStoreHasFailedAndShowsNoLeaderThere() throws Exception {
+        assertThat(ask("POST", "/v1/volumes", volume("data", "1073741824", "")).statusCode())
+                .isEqualTo(201);
+        health.nbdBound();
+        health.coordinatorJoined();
+        assertThat(get("/healthz", Health.class).status()).isEqualTo(Health.SERVING);
+
+        node.failStore(new IOException("no space left on device"));
+
+        HttpResponse<String> failed = ask("GET", "/healthz", "");
+        assertThat(failed.statusCode()).isEqualTo(503);
+        assertThat(AdminJson.read(failed.body(), Health.class))
+                .isEqualTo(
+                        new Health(Health.FAILED, "the store has failed: no space left on device"));
+        StatusDocument status = get("/v1/status", StatusDocument.class);
+        assertThat(status.nodes().getFirst().state()).isEqualTo(NodeState.FAILED);
+        assertThat(status.nodes().getFirst().failure()).contains("no space left");
+        ShardLine shard = status.volumes().getFirst().shards().getFirst();
+        assertThat(shard.leader()).isNull();
+        assertThat(shard.commit()).isNull();
+        assertThat(shard.replicas())
+                .containsExactly(
+                        new ReplicaLine("node1", ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null));
+        ShardLine local =
+                get("/v1/local", StatusDocument.class).volumes().getFirst().shards().getFirst();
+        assertThat(local.leader()).isNull();
+        assertThat(local.replicas().getFirst().role()).isEqualTo(ReplicaRole.FOLLOWER);
     }
 }

@@ -167,6 +167,11 @@ public final class TestNode {
                 .get(PATIENCE_SECONDS, TimeUnit.SECONDS);
     }
 
+    /** As if the disk had failed. */
+    public void failStore(Exception cause) throws Exception {
+        run(() -> loop.storeFailed(cause));
+    }
+
     /** Whether this node leads the shard. */
     public boolean leads(ShardId shard) {
         return loop.replicas().stream()
