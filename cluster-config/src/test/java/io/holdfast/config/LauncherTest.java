@@ -255,7 +255,7 @@ class LauncherTest {
                                         + dir))
                 .isEqualTo(1);
         assertThat(output)
-                .contains("node1 has failed: the store has failed: no space")
+                .contains("node1: the store has failed: no space")
                 .contains("restart the node");
     }
 

@@ -332,6 +332,21 @@ class ClusterIT {
     }
 
     @Test
+    void aVolumeThatIsWrittenToIsDeletedByForceOnly() {
+        create("held", "1G");
+        Path acked = dir.resolve("held-acked");
+        try (NbdWriter writer = NbdWriter.start(cluster.nbdUri(1, "held"), acked, 0, 262144)) {
+            TestCluster.await(
+                    "a first write", Duration.ofSeconds(20), () -> writer.acknowledged() > 0);
+            Tool.Result refused = cluster.cli("volume", "delete", "held", "--yes");
+            assertThat(refused.exit()).isEqualTo(6);
+            assertThat(refused.output()).contains("127.0.0.1@node1 holds it").contains("--force");
+            writer.assertRunning();
+            cluster.cli("volume", "delete", "held", "--yes", "--force").succeeds();
+        }
+    }
+
+    @Test
     void badCommandsNameTheValueAndTheRemedy() {
         assertThat(cluster.cli("volume", "create", "bad/name", "--size", "1G").fails().output())
                 .contains("bad/name")

@@ -288,6 +288,13 @@ final class VolumeCommand implements Runnable {
         }
 
         private void confirm(Console console, VolumeLine volume) {
+            if (volume.holder() != null && !force) {
+                throw new CliException(
+                        ExitCode.IN_USE,
+                        "volume %s is in use: %s holds it for writing"
+                                .formatted(name, volume.holder()),
+                        "Detach it there first, or repeat with --force.");
+            }
             String typed =
                     console.readLine(
                             "This destroys all data of volume '%s' (%s%s). Type its name to go on:"

@@ -3,6 +3,10 @@ package io.holdfast.node.coordination;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.AppenderBase;
 import io.holdfast.config.NodeConfig;
 import io.holdfast.node.port.Coordinator.NodeState;
 import io.holdfast.proto.catalogue.Catalogue;
@@ -26,6 +30,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.slf4j.LoggerFactory;
 
 /** Real Atomix clusters in this JVM. */
 class AtomixCoordinatorIT {
@@ -224,6 +229,37 @@ class AtomixCoordinatorIT {
             change(node, create("v" + i));
         }
         assertThat(versions).startsWith(0L).endsWith(10L).isSorted().doesNotHaveDuplicates();
+    }
+
+    @Test
+    void aStopInTheMiddleOfAStartIsQuiet() throws Exception {
+        CountDownLatch joining = new CountDownLatch(1);
+        List<String> complaints = new CopyOnWriteArrayList<>();
+        AppenderBase<ILoggingEvent> listener =
+                new AppenderBase<>() {
+                    @Override
+                    protected void append(ILoggingEvent event) {
+                        if (event.getFormattedMessage().startsWith("joining as")) {
+                            joining.countDown();
+                        }
+                        if (event.getLevel().isGreaterOrEqual(Level.WARN)) {
+                            complaints.add(event.getFormattedMessage());
+                        }
+                    }
+                };
+        Logger logger = (Logger) LoggerFactory.getLogger("io.holdfast.node.coordination");
+        listener.start();
+        logger.addAppender(listener);
+        try {
+            AtomixCoordinator node = node(1);
+            CompletableFuture<Void> started = node.start();
+            assertThat(joining.await(START_SECONDS, TimeUnit.SECONDS)).isTrue();
+            node.close();
+            assertThat(started).isCompletedExceptionally();
+        } finally {
+            logger.detachAppender(listener);
+        }
+        assertThat(complaints).isEmpty();
     }
 
     private AtomixCoordinator node(int number) throws IOException {
