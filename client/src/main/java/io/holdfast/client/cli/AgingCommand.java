@@ -98,7 +98,7 @@ final class AgingCommand implements Callable<Integer> {
                 print(all);
                 return ExitCode.OK;
             } finally {
-                admin.delete(VOLUME);
+                admin.delete(VOLUME, true);
             }
         } catch (IOException e) {
             throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
