@@ -75,9 +75,9 @@ final class VolumeMaker {
                     AdminRefusal.UNAVAILABLE,
                     "this node's cluster key is not that of the other nodes, which could not read"
                             + " the volume",
-                    "give this node the others' file "
+                    "put the other nodes' cluster key in place of "
                             + config.clusterKeyFile().getFileName()
-                            + " and restart it, or ask another node");
+                            + " and restart this node, or ask another node");
         }
         Volume volume = define(wanted);
         readiness.taken(volume.name());
