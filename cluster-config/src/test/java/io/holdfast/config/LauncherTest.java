@@ -214,17 +214,17 @@ class LauncherTest {
     }
 
     @Test
-    void wipesOnlyWhenAskedTwice() throws Exception {
+    void asksAPersonAtATerminalBeforeItWipes() throws Exception {
         assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
-        assertThat(bash("down --wipe --dir " + dir)).isEqualTo(2);
-        assertThat(output).contains("destroys all volumes").contains("Repeat with --yes");
-        assertThat(dir.resolve("cluster.key")).exists();
-
         assertThat(onTerminal("no")).isEqualTo(1);
         assertThat(output).contains("Type yes").contains("nothing was touched");
         assertThat(dir.resolve("cluster.key")).exists();
 
         assertThat(onTerminal(dir.toString())).isZero();
+        assertThat(dir).doesNotExist();
+
+        assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
+        assertThat(bash("down --wipe --dir " + dir)).isZero();
         assertThat(dir).doesNotExist();
     }
 
