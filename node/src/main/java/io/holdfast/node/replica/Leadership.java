@@ -203,8 +203,7 @@ final class Leadership {
             follower.durable =
                     Math.max(follower.durable, Math.min(reply.durable(), reply.matched()));
             follower.toReplicate();
-        } else if (reply.last() + 1 < follower.next
-                && reply.sentNanos() >= follower.rejectionsFromNanos) {
+        } else if (reply.last() + 1 < follower.next) {
             follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1), lastSentNanos);
         }
     }
