@@ -1,10 +1,8 @@
 package io.holdfast.client.cli;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import io.holdfast.client.admin.AdminClient;
 import io.holdfast.client.admin.AdminException;
-import io.holdfast.client.admin.CreateVolume;
+import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.PlainHttp;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.bench.AgingMinute;
@@ -46,6 +44,7 @@ import picocli.CommandLine.Spec;
 final class AgingCommand implements Callable<Integer> {
     private static final String VOLUME = "bench-aging";
     private static final int MINUTE_SECONDS = 60;
+    private static final int MAX_MINUTES = 1440;
     private static final int PERCENT_FULL = 70;
     private static final long MIB = 1L << 20;
 
@@ -65,27 +64,30 @@ final class AgingCommand implements Callable<Integer> {
             defaultValue = "4G",
             converter = VolumeCommand.SizeConverter.class,
             description = "Size of each node's store (default: ${DEFAULT-VALUE}).")
-    private long store;
+    private VolumeCommand.TypedSize store = new VolumeCommand.TypedSize("", 0);
 
     @Option(
             names = "--minutes",
             paramLabel = "N",
             defaultValue = "15",
-            description = "How long to overwrite (default: ${DEFAULT-VALUE}).")
+            converter = VolumeCommand.NumberConverter.class,
+            description =
+                    "How long to overwrite, 1 to " + MAX_MINUTES + " (default: ${DEFAULT-VALUE}).")
     private int minutes;
 
     @Override
     public Integer call() throws AdminException, InterruptedException {
+        BenchCommand.range("--minutes", minutes, MAX_MINUTES);
         PrintWriter err = spec.commandLine().getErr();
         try (AdminClient admin = cluster.connect();
                 HttpClient http = PlainHttp.client(AdminClient.CONNECT_TIMEOUT)) {
+            BenchVolume.refuseLeftover(VOLUME, admin, cluster);
             StatusDocument nodes = admin.status();
             checkStores(counters(http, nodes));
-            long size = store / 100 * PERCENT_FULL / MIB * MIB;
-            admin.create(new CreateVolume(VOLUME, size, null, null, null, null, null));
-            try {
+            long size = store.bytes() / 100 * PERCENT_FULL / MIB * MIB;
+            Fio fio = new Fio(MINUTE_SECONDS, 1, new CpuMeter(List.of()));
+            try (var _ = BenchVolume.create(VOLUME, size, admin, cluster, fio, err)) {
                 String uri = BenchCommand.uri(admin.status(), VOLUME);
-                Fio fio = new Fio(MINUTE_SECONDS, 1, new CpuMeter(List.of()));
                 err.println("filling " + ByteSize.format(size));
                 err.flush();
                 fio.fill(uri);
@@ -97,8 +99,6 @@ final class AgingCommand implements Callable<Integer> {
                 }
                 print(all);
                 return ExitCode.OK;
-            } finally {
-                admin.delete(VOLUME, true);
             }
         } catch (IOException e) {
             throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
@@ -106,16 +106,16 @@ final class AgingCommand implements Callable<Integer> {
     }
 
     private void checkStores(Map<String, StoreCounters> counters) {
-        counters.forEach((node, store) -> {
-            if (store.capacityBytes() > this.store * TOLERANCE) {
+        counters.forEach((node, counted) -> {
+            if (counted.capacityBytes() > store.bytes() * TOLERANCE) {
                 throw new CliException(
                         ExitCode.FAILED,
                         "the store of "
                                 + node
                                 + " may grow to "
-                                + ByteSize.format((long) store.capacityBytes() / MIB * MIB),
+                                + ByteSize.format((long) counted.capacityBytes() / MIB * MIB),
                         "start the nodes with node.limits.store-size = "
-                                + ByteSize.format(this.store));
+                                + ByteSize.format(store.bytes()));
             }
         });
     }
@@ -183,11 +183,7 @@ final class AgingCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         double ratio = lastOverFirst(all);
         if (cluster.json()) {
-            try {
-                out.println(new ObjectMapper().writeValueAsString(new Report(store, all, ratio)));
-            } catch (JsonProcessingException e) {
-                throw new CliException(ExitCode.FAILED, "cannot print: " + e.getMessage(), "");
-            }
+            out.println(AdminJson.write(new Report(store.bytes(), all, ratio)));
             return;
         }
         Table table =

@@ -1,9 +1,8 @@
 package io.holdfast.client.cli;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import io.holdfast.client.admin.AdminClient;
 import io.holdfast.client.admin.AdminException;
+import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.CreateVolume;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.bench.CpuMeter;
@@ -13,7 +12,6 @@ import io.holdfast.client.bench.Measurement;
 import io.holdfast.config.ByteSize;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -49,9 +47,6 @@ final class BenchCommand implements Callable<Integer> {
     private static final int MAX_SECONDS = 3600;
     private static final int MAX_CONNECTIONS = 64;
     private static final String MAX_SIZE = "1T";
-
-    /** An interrupted run waits this long for the end of the volume; then it says how to go on. */
-    private static final Duration CLEANUP_TIMEOUT = Duration.ofSeconds(15);
 
     @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -94,22 +89,21 @@ final class BenchCommand implements Callable<Integer> {
         check();
         Fio fio = new Fio(seconds, connections, new CpuMeter(cluster.nodePids()));
         try (AdminClient admin = cluster.connect()) {
-            refuseLeftover(admin);
+            BenchVolume.refuseLeftover(VOLUME, admin, cluster);
             refuseWithoutRoom(admin.status());
-            Cleanup cleanup = new Cleanup(fio);
-            Runtime.getRuntime().addShutdownHook(cleanup.hook);
-            try {
-                // A creation that fails may have happened all the same.
-                admin.create(new CreateVolume(VOLUME, size.bytes(), null, null, null, null, null));
-                List<Measurement> all = measure(admin, fio);
-                print(all);
+            try (var _ =
+                    BenchVolume.create(
+                            VOLUME,
+                            size.bytes(),
+                            admin,
+                            cluster,
+                            fio,
+                            spec.commandLine().getErr())) {
+                print(measure(admin, fio));
                 return ExitCode.OK;
-            } catch (IOException e) {
-                throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
-            } finally {
-                cleanup.run();
-                cleanup.forget();
             }
+        } catch (IOException e) {
+            throw new CliException(ExitCode.FAILED, String.valueOf(e.getMessage()), "");
         }
     }
 
@@ -129,34 +123,14 @@ final class BenchCommand implements Callable<Integer> {
         }
     }
 
-    private static void range(String option, int value, int max) {
+    /** Refuses a number below 1 or above {@code max}. */
+    static void range(String option, int value, int max) {
         if (value < 1 || value > max) {
             throw new CliException(
                     ExitCode.USAGE,
                     option + " " + value + " is not valid",
                     "It needs to be a number from 1 to " + max + ".");
         }
-    }
-
-    private void refuseLeftover(AdminClient admin) throws AdminException {
-        try {
-            var _ = admin.volume(VOLUME);
-        } catch (AdminException e) {
-            if (CliException.of(e).exitCode() == ExitCode.NO_SUCH_VOLUME) {
-                return;
-            }
-            throw e;
-        }
-        throw new CliException(
-                ExitCode.NAME_TAKEN,
-                "volume "
-                        + VOLUME
-                        + " is there: another bench runs now, or an earlier one was killed",
-                "If none runs, it is a leftover. Delete it with: " + deleteCommand());
-    }
-
-    private String deleteCommand() {
-        return "holdfast volume delete " + VOLUME + " --yes --force" + cluster.sameCluster();
     }
 
     /** All of the volume is written, on each node; nodes of one machine share its disk. */
@@ -177,62 +151,6 @@ final class BenchCommand implements Callable<Integer> {
                                         node.id(),
                                         ByteSize.format(node.freeBytes())),
                         "Choose a smaller --size, or make room.");
-            }
-        }
-    }
-
-    /**
-     * Stops fio and deletes the volume, once: at the end of the run or when the process is told to
-     * end in the middle of it (SIGINT, SIGTERM), whichever comes first.
-     */
-    private final class Cleanup {
-        private final Fio fio;
-        private final Thread hook = Thread.ofPlatform().unstarted(this::interrupted);
-        private boolean done;
-
-        Cleanup(Fio fio) {
-            this.fio = fio;
-        }
-
-        private void interrupted() {
-            Thread work = Thread.ofPlatform().daemon(true).start(this::run);
-            try {
-                if (!work.join(CLEANUP_TIMEOUT)) {
-                    complain("the cluster does not answer");
-                }
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        }
-
-        synchronized void run() {
-            if (done) {
-                return;
-            }
-            done = true;
-            fio.stop();
-            // Its own client: the command's may be in the middle of a request.
-            try (AdminClient admin = cluster.connect()) {
-                admin.delete(VOLUME, true);
-            } catch (AdminException e) {
-                if (CliException.of(e).exitCode() != ExitCode.NO_SUCH_VOLUME) {
-                    complain(e.getMessage());
-                }
-            }
-        }
-
-        private void complain(String why) {
-            PrintWriter err = spec.commandLine().getErr();
-            err.println("volume " + VOLUME + " is not deleted (" + why + ")");
-            err.println("  Delete it with: " + deleteCommand());
-            err.flush();
-        }
-
-        void forget() {
-            try {
-                var _ = Runtime.getRuntime().removeShutdownHook(hook);
-            } catch (IllegalStateException _) {
-                // The process ends already; the hook finds that all is done.
             }
         }
     }
@@ -293,11 +211,7 @@ final class BenchCommand implements Callable<Integer> {
     private void print(List<Measurement> all) {
         PrintWriter out = spec.commandLine().getOut();
         if (cluster.json()) {
-            try {
-                out.println(new ObjectMapper().writeValueAsString(all));
-            } catch (JsonProcessingException e) {
-                throw new CliException(ExitCode.FAILED, "cannot print: " + e.getMessage(), "");
-            }
+            out.println(AdminJson.write(all));
             return;
         }
         Table table =

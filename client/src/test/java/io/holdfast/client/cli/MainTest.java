@@ -158,6 +158,8 @@ class MainTest {
                 "bench --connections 65|a number from 1 to 64",
                 "bench --size 0|size 0 is not valid",
                 "bench --size 2T|at most 1T",
+                "bench aging --minutes 0|--minutes 0 is not valid",
+                "bench aging --minutes x|'x' is not a whole number",
             })
     void refusesWrongUsageNamingTheValue(String command, String message) {
         assertThat(run(command)).isEqualTo(ExitCode.USAGE);
@@ -241,6 +243,24 @@ class MainTest {
         assertThat(err.lines().count()).isLessThan(15);
         assertThat(node.requests).contains("POST /v1/volumes");
         assertThat(node.volumes).isEmpty();
+    }
+
+    @Test
+    void benchAgingRefusesALargerStoreOrALeftoverAndDeletesItsVolumeWhenFioFails() {
+        assertThat(run("bench aging --store 1G")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("may grow to 1T").contains("node.limits.store-size = 1G");
+        assertThat(node.requests).noneMatch(request -> request.startsWith("POST"));
+
+        node.freeBytes = 1L << 30;
+        assertThat(run("bench aging --store 1G --minutes 1")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("filling 716M").contains("fio");
+        assertThat(node.requests).contains("POST /v1/volumes");
+        assertThat(node.volumes).isEmpty();
+
+        assertThat(run("volume create bench-aging --size 1M")).isZero();
+        assertThat(run("bench aging --store 1G")).isEqualTo(ExitCode.NAME_TAKEN);
+        assertThat(err).contains("leftover").contains("volume delete bench-aging --yes --force");
+        assertThat(node.volumes).containsKey("bench-aging");
     }
 
     @Test

@@ -70,6 +70,8 @@ final class StandInNode implements AutoCloseable {
             reply(exchange, failWith, new AdminError("no majority of nodes", "start the others"));
         } else if (path.equals("/v1/status")) {
             reply(exchange, 200, status());
+        } else if (path.equals("/metrics")) {
+            reply(exchange, 200, "text/plain", metrics());
         } else if (path.equals("/v1/version")) {
             reply(exchange, 200, new NodeVersion("0.1.0", id));
         } else if (path.equals("/v1/volumes") && method.equals("GET")) {
@@ -79,6 +81,17 @@ final class StandInNode implements AutoCloseable {
         } else {
             oneVolume(exchange, method, path.substring("/v1/volumes/".length()));
         }
+    }
+
+    /** An empty store, and how far it may grow. */
+    private String metrics() {
+        return """
+        holdfast_journal_appended_bytes_total 0.0
+        holdfast_journal_client_bytes_total 0.0
+        holdfast_journal_bytes 0.0
+        holdfast_disk_free_bytes %d.0
+        """
+                .formatted(freeBytes);
     }
 
     private void create(HttpExchange exchange, CreateVolume wanted) throws IOException {
@@ -183,10 +196,15 @@ final class StandInNode implements AutoCloseable {
     }
 
     private static void reply(HttpExchange exchange, int status, Object body) throws IOException {
-        byte[] json = AdminJson.write(body).getBytes(StandardCharsets.UTF_8);
-        exchange.getResponseHeaders().add("Content-Type", "application/json");
-        exchange.sendResponseHeaders(status, json.length);
-        exchange.getResponseBody().write(json);
+        reply(exchange, status, "application/json", AdminJson.write(body));
+    }
+
+    private static void reply(HttpExchange exchange, int status, String type, String text)
+            throws IOException {
+        byte[] body = text.getBytes(StandardCharsets.UTF_8);
+        exchange.getResponseHeaders().add("Content-Type", type);
+        exchange.sendResponseHeaders(status, body.length);
+        exchange.getResponseBody().write(body);
         exchange.close();
     }
 
