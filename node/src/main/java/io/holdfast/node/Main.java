@@ -75,6 +75,8 @@ public final class Main {
                 .name("stop-limit")
                 .start(() -> {
                     try {
+                        // A time limit for all of the stop, kept by a thread that cannot be held
+                        // up by whatever hangs; a stop in time ends the process under it.
                         Thread.sleep(STOP_MILLIS);
                     } catch (InterruptedException e) {
                         Thread.currentThread().interrupt();

@@ -84,6 +84,7 @@ final class StatusCommand implements Callable<Integer> {
             }
             out.flush();
             try {
+                // The pause between two pictures for a person; nothing is waited for.
                 Thread.sleep(PERIOD);
             } catch (InterruptedException _) {
                 Thread.currentThread().interrupt();

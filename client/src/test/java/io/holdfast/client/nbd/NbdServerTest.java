@@ -307,17 +307,9 @@ class NbdServerTest {
     }
 
     private static NbdLimits limits(long budgetBytes) {
-        NbdLimits base = limits(100, Duration.ofSeconds(10));
-        return new NbdLimits(
-                base.maxConnections(),
-                base.handshakeTimeout(),
-                base.maxOptions(),
-                base.maxOptionBytes(),
-                base.maxDrainedBytes(),
-                base.maxRequestsInFlight(),
-                base.maxBytesInFlight(),
-                base.outboundHighBytes(),
-                base.shutdownGrace(),
+        return TestLimits.ofServer(
+                100,
+                Duration.ofSeconds(10),
                 new NbdLimits.Payloads(
                         budgetBytes,
                         Duration.ofSeconds(20),
@@ -327,17 +319,6 @@ class NbdServerTest {
     }
 
     private static NbdLimits limits(int connections, Duration grace) {
-        NbdLimits base = NbdLimits.DEFAULT;
-        return new NbdLimits(
-                connections,
-                base.handshakeTimeout(),
-                base.maxOptions(),
-                base.maxOptionBytes(),
-                base.maxDrainedBytes(),
-                base.maxRequestsInFlight(),
-                base.maxBytesInFlight(),
-                base.outboundHighBytes(),
-                grace,
-                base.payloads());
+        return TestLimits.ofServer(connections, grace, NbdLimits.DEFAULT.payloads());
     }
 }

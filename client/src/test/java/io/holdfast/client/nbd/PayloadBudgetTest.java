@@ -473,15 +473,8 @@ class PayloadBudgetTest {
     private static NbdLimits limits(long budgetBytes) {
         NbdLimits base = NbdLimits.DEFAULT;
         NbdLimits.Payloads usual = base.payloads();
-        return new NbdLimits(
+        return TestLimits.ofServer(
                 base.maxConnections(),
-                base.handshakeTimeout(),
-                base.maxOptions(),
-                base.maxOptionBytes(),
-                base.maxDrainedBytes(),
-                base.maxRequestsInFlight(),
-                base.maxBytesInFlight(),
-                base.outboundHighBytes(),
                 base.shutdownGrace(),
                 new NbdLimits.Payloads(
                         budgetBytes,

@@ -351,18 +351,7 @@ class TransmissionTest {
     }
 
     private static NbdLimits limits(int requests, long bytes) {
-        NbdLimits base = NbdLimits.DEFAULT;
-        return new NbdLimits(
-                base.maxConnections(),
-                base.handshakeTimeout(),
-                base.maxOptions(),
-                base.maxOptionBytes(),
-                base.maxDrainedBytes(),
-                requests,
-                bytes,
-                base.outboundHighBytes(),
-                Duration.ofSeconds(1),
-                base.payloads());
+        return TestLimits.ofConnection(requests, bytes, Duration.ofSeconds(1));
     }
 
     private static byte[] random(int length) {

@@ -58,9 +58,7 @@ final class LocalStatus {
      * @throws AdminRefusal 503 when the data loop gives no answer
      */
     StatusDocument document() {
-        Seen seen =
-                LoopAnswers.get(
-                        loop.thread().submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+        LoopAnswers.Seen seen = LoopAnswers.seen(loop);
         List<ReplicaView> replicas = seen.replicas();
         List<VolumeLine> volumes = new ArrayList<>();
         for (Volume volume : coordinator.catalogue().volumes()) {
@@ -74,8 +72,6 @@ final class LocalStatus {
         }
         return new StatusDocument(List.of(self(seen.storeFailure())), volumes);
     }
-
-    private record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}
 
     private NodeLine self(@Nullable Exception storeFailure) {
         Member self = config.self();

@@ -1,10 +1,14 @@
 package io.holdfast.node.admin;
 
+import io.holdfast.node.runtime.DataLoop;
+import io.holdfast.node.runtime.DataLoop.ReplicaView;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /** Waits for answers of the data loop and of the coordinator, never for long. */
 final class LoopAnswers {
@@ -20,6 +24,18 @@ final class LoopAnswers {
      */
     static <T> T get(CompletableFuture<T> answer) {
         return get(answer, LOOP_TIMEOUT, "the data loop");
+    }
+
+    /** The replicas of this node, and why its store has failed; null: it has not. */
+    record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}
+
+    /**
+     * What the data loop sees at one moment.
+     *
+     * @throws AdminRefusal 503 when it gives no answer
+     */
+    static Seen seen(DataLoop loop) {
+        return get(loop.thread().submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
     }
 
     /**

@@ -277,41 +277,63 @@ public final class Metrics implements AutoCloseable {
 
     /** Shows how full the store is. */
     public void watch(Store store) {
-        Gauge.builder("holdfast.journal.bytes", store, s -> s.usage().journalBytes())
-                .description("Bytes in segment files")
-                .register(registry);
-        Gauge.builder("holdfast.disk.free.bytes", store, s -> s.usage().freeBytes())
-                .description("Bytes for which journal segments can be made")
-                .register(registry);
-        Gauge.builder("holdfast.map.extents", store, s -> s.usage().extents())
-                .description("Extents in the map, an estimate")
-                .register(registry);
-        Gauge.builder("holdfast.journal.live.bytes", store, s -> s.usage().liveBytes())
-                .description("Bytes of the journal that the map points to")
-                .register(registry);
-        Gauge.builder("holdfast.journal.dead.bytes", store, s -> s.usage().deadBytes())
-                .description("Bytes of segment files that the map does not point to")
-                .register(registry);
-        Gauge.builder("holdfast.store.space", store, s -> s.usage().space().level)
-                .description("Room for segments: 0 enough, 1 little, 2 none for clients")
-                .register(registry);
-        storeCounter("holdfast.journal.appended.bytes", store, Usage::appendedBytes)
-                .description("Bytes appended to the journal")
-                .register(registry);
-        storeCounter("holdfast.journal.client.bytes", store, Usage::clientBytes)
-                .description("Bytes of blocks that clients wrote, of those appended")
-                .register(registry);
-        storeCounter("holdfast.cleaner.moved.bytes", store, Usage::movedBytes)
-                .description("Bytes moved by the cleaner, of those appended")
-                .register(registry);
-        storeCounter("holdfast.journal.removed.segments", store, Usage::removedSegments)
-                .description("Segments removed")
+        storeGauge("holdfast.journal.bytes", "Bytes in segment files", store, Usage::journalBytes);
+        storeGauge(
+                "holdfast.disk.free.bytes",
+                "Bytes for which journal segments can be made",
+                store,
+                Usage::freeBytes);
+        storeGauge(
+                "holdfast.map.extents", "Extents in the map, an estimate", store, Usage::extents);
+        storeGauge(
+                "holdfast.journal.live.bytes",
+                "Bytes of the journal that the map points to",
+                store,
+                Usage::liveBytes);
+        storeGauge(
+                "holdfast.journal.dead.bytes",
+                "Bytes of segment files that the map does not point to",
+                store,
+                Usage::deadBytes);
+        storeGauge(
+                "holdfast.store.space",
+                "Room for segments: 0 enough, 1 little, 2 none for clients",
+                store,
+                usage -> usage.space().level);
+        storeCounter(
+                "holdfast.journal.appended.bytes",
+                "Bytes appended to the journal",
+                store,
+                Usage::appendedBytes);
+        storeCounter(
+                "holdfast.journal.client.bytes",
+                "Bytes of blocks that clients wrote, of those appended",
+                store,
+                Usage::clientBytes);
+        storeCounter(
+                "holdfast.cleaner.moved.bytes",
+                "Bytes moved by the cleaner, of those appended",
+                store,
+                Usage::movedBytes);
+        storeCounter(
+                "holdfast.journal.removed.segments",
+                "Segments removed",
+                store,
+                Usage::removedSegments);
+    }
+
+    private void storeGauge(
+            String name, String description, Store store, ToLongFunction<Usage> value) {
+        Gauge.builder(name, store, s -> value.applyAsLong(s.usage()))
+                .description(description)
                 .register(registry);
     }
 
-    private static FunctionCounter.Builder<Store> storeCounter(
-            String name, Store store, ToLongFunction<Usage> count) {
-        return FunctionCounter.builder(name, store, s -> count.applyAsLong(s.usage()));
+    private void storeCounter(
+            String name, String description, Store store, ToLongFunction<Usage> count) {
+        FunctionCounter.builder(name, store, s -> count.applyAsLong(s.usage()))
+                .description(description)
+                .register(registry);
     }
 
     /**

@@ -65,12 +65,9 @@ public final class NodeHealth {
         if (stopping) {
             return new Health(Health.STARTING, "the node is stopping");
         }
-        Seen seen;
+        LoopAnswers.Seen seen;
         try {
-            seen =
-                    LoopAnswers.get(
-                            loop.thread()
-                                    .submit(() -> new Seen(loop.replicas(), loop.storeFailure())));
+            seen = LoopAnswers.seen(loop);
         } catch (AdminRefusal stuck) {
             return new Health(Health.STARTING, stuck.getMessage());
         }
@@ -101,8 +98,6 @@ public final class NodeHealth {
         }
         return missing(replicas);
     }
-
-    private record Seen(List<ReplicaView> replicas, @Nullable Exception storeFailure) {}
 
     private @Nullable String missing(List<ReplicaView> replicas) {
         for (ReplicaView replica : replicas) {

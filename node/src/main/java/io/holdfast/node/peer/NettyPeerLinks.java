@@ -413,9 +413,7 @@ public final class NettyPeerLinks implements PeerLinks {
         if (node == null) {
             return Verdict.UNKNOWN_NODE;
         }
-        if (hello.keyCheck() != keyCheck) {
-            otherKeys.add(hello.node());
-            judgeKeys();
+        if (holdsOtherKey(hello)) {
             return Verdict.OTHER_KEY;
         }
         return dials(node) ? Verdict.WRONG_DIRECTION : Verdict.WELCOME;
@@ -427,6 +425,16 @@ public final class NettyPeerLinks implements PeerLinks {
      */
     public boolean keyDisputed() {
         return keyDisputed;
+    }
+
+    /** Whether the node holds another cluster key, which is remembered until it comes up. */
+    private boolean holdsOtherKey(Hello hello) {
+        if (hello.keyCheck() == keyCheck) {
+            return false;
+        }
+        otherKeys.add(hello.node());
+        judgeKeys();
+        return true;
     }
 
     private void judgeKeys() {
@@ -467,9 +475,7 @@ public final class NettyPeerLinks implements PeerLinks {
             refuse(connection, reason(Verdict.OTHER_VERSION, hello));
         } else if (!hello.cluster().equals(config.clusterName())) {
             refuse(connection, reason(Verdict.OTHER_CLUSTER, hello));
-        } else if (hello.keyCheck() != keyCheck) {
-            otherKeys.add(hello.node());
-            judgeKeys();
+        } else if (holdsOtherKey(hello)) {
             refuse(connection, reason(Verdict.OTHER_KEY, hello));
         } else if (hello.verdict() != Verdict.WELCOME) {
             refuse(connection, "refuses this node: " + hello.verdict());

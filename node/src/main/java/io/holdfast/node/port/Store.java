@@ -113,9 +113,6 @@ public interface Store extends AutoCloseable {
     /** Bytes on disk and what limits them, for status and metrics. Any thread. */
     Usage usage();
 
-    /** How much room there is now. */
-    Space space();
-
     /** Takes a last checkpoint, syncs and closes. Waits. */
     @Override
     void close();

@@ -253,8 +253,7 @@ final class ClientDesk {
         }
         if (data.state().hasRun(key.session(), key.request())) {
             // Its reply was lost. That it was committed is all that the client needs to know;
-            // should
-            // it have asked for FUA, the sync is owed again.
+            // should it have asked for FUA, the sync is owed again.
             answerWhenSynced(origin, request, data.commit(), 0, isFua(request));
             return false;
         }

@@ -188,7 +188,7 @@ final class Leadership {
             } else if (follower.applied >= begin.baseSequence()) {
                 // It got there by entries that were still on their way, or its last answer is lost.
                 follower.installBegin = null;
-                follower.toProbe(follower.applied + 1, lastSentNanos);
+                follower.toProbe(follower.applied + 1);
             }
             return;
         }
@@ -204,7 +204,7 @@ final class Leadership {
                     Math.max(follower.durable, Math.min(reply.durable(), reply.matched()));
             follower.toReplicate();
         } else if (reply.last() + 1 < follower.next) {
-            follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1), lastSentNanos);
+            follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1));
         }
     }
 

@@ -42,7 +42,6 @@ final class Progress {
     private long ignoreBefore = Long.MIN_VALUE;
 
     boolean probeUnderWay;
-    long rejectionsFromNanos = Long.MIN_VALUE;
 
     /** What the catch-up began with; repeated as it is, since its state belongs to its base. */
     @Nullable InstallBegin installBegin;
@@ -77,15 +76,7 @@ final class Progress {
         return true;
     }
 
-    /**
-     * Looks for the place where the logs part.
-     *
-     * @param newestSentNanos rejections of what was sent before say nothing new: many frames may be
-     *     under way when the first one is rejected, and going back for each of them would send the
-     *     rest of the log as often
-     */
-    void toProbe(long newNext, long newestSentNanos) {
-        rejectionsFromNanos = newestSentNanos;
+    void toProbe(long newNext) {
         mode = Mode.PROBE;
         next = newNext;
         probeUnderWay = false;

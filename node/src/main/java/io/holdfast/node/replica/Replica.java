@@ -63,10 +63,10 @@ public final class Replica {
     /** No promise is given before this: a leader may still be reading under its lease. */
     private long guardUntilNanos;
 
-    /** When to campaign unless a leader is heard. */
-    private long awaitedSinceNanos;
-
+    /** When to campaign unless a leader is heard, and since when one is waited for. */
     private long campaignAtNanos;
+
+    private long awaitedSinceNanos;
 
     /** The log equals the leader's through here. */
     private long matched;
@@ -463,22 +463,27 @@ public final class Replica {
         }
         if (reply.granted()) {
             round.grantedBy(from, reply.learner());
-            maybeWin(nowNanos);
         } else {
             round.refusedBy(from, reply.learner());
-            maybeWin(nowNanos);
         }
+        maybeWin(nowNanos);
     }
 
     // ---- following
 
     private void onAppend(int from, Append append) {
-        if (install != null) {
-            // Entries follow once the base is there; a heartbeat is answered all the same.
-            owe(append);
-            return;
-        }
         long previous = append.previousSequence();
+        if (install != null) {
+            if (previous == 0 && append.entries().isEmpty()) {
+                // Entries follow once the base is there; a heartbeat is answered all the same.
+                owe(append);
+                return;
+            }
+            // The leader goes on with entries: it heard from this replica that entries on their
+            // way have taken it to the base, or what began the catch-up here was a late copy. The
+            // extents that came are not newer than the base, so the entries complete them.
+            install = null;
+        }
         if (previous > data.log.last()) {
             reject(from, append, data.log.last());
             return;
@@ -607,8 +612,7 @@ public final class Replica {
     private void onInstallBegin(int from, InstallBegin begin) {
         InstallBegin current = install;
         // One that builds on more than is applied here was meant for an earlier life; one that
-        // leads
-        // no further is a late copy of a catch-up that is done.
+        // leads no further is a late copy of a catch-up that is done.
         if (begin.since() > data.applied()
                 || begin.baseSequence() <= data.applied()
                 || (current != null && begin.baseSequence() < current.baseSequence())) {

@@ -39,8 +39,7 @@ final class ReplicaData {
         for (Entry entry : recovered.entries()) {
             log.append(entry);
             // An entry's commit point is its leader's when it was made, and the log up to this
-            // entry
-            // equals that leader's, so everything up to there is known to be committed.
+            // entry equals that leader's, so everything up to there is known to be committed.
             commit = Math.max(commit, Math.min(entry.commit(), log.last()));
         }
         // A checkpoint syncs the journal before it counts; what came later may be in the page cache

@@ -312,22 +312,22 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     private void checkRoom() {
+        Store.Usage usage = store.usage();
         Room now =
-                switch (store.space()) {
+                switch (usage.space()) {
                     case OK, WARN -> Room.ENOUGH;
-                    case FULL -> store.usage().cleanable() ? Room.SOON : Room.NONE;
+                    case FULL -> usage.cleanable() ? Room.SOON : Room.NONE;
                 };
         if (now == room) {
             return;
         }
-        long freeBytes = store.usage().freeBytes();
         if (now == Room.NONE) {
             LOG.warn(
                     "disk full, {} bytes free: volumes with a replica here take no new data until"
                             + " something is deleted or trimmed",
-                    freeBytes);
+                    usage.freeBytes());
         } else if (room == Room.NONE) {
-            LOG.info("disk has room again, {} bytes free", freeBytes);
+            LOG.info("disk has room again, {} bytes free", usage.freeBytes());
         }
         room = now;
         tellAll(new Event.RoomChanged(now));

@@ -16,6 +16,7 @@ import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NavigableSet;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -734,9 +735,8 @@ public final class JournalStore implements Store {
         journal.retryPreparing();
         long segment = options.segmentBytes();
         long free = freeBytes();
-        long low = Cleaner.startBytes(meter.capacityBytes(journal.spareBytes()), segment);
-        remover.remove((int) Math.ceilDiv(Math.max(0, 2 * low - free), segment));
-        long empty = usage.deadBefore(Place.segment(journal.end())).size() * segment;
+        remover.remove((int) Math.ceilDiv(Math.max(0, 2 * lowBytes() - free), segment));
+        long empty = deadSegments().size() * segment;
         long used = Math.max(0, usage.bytes() + journal.spareBytes() - empty);
         long appended = journal.appendedBytes() - cleaner.movedBytes();
         cleaner.turnEnded(
@@ -752,19 +752,28 @@ public final class JournalStore implements Store {
         return meter.freeBytes(journal.spareBytes());
     }
 
+    /** Room below which the cleaner works. */
+    private long lowBytes() {
+        return Cleaner.startBytes(
+                meter.capacityBytes(journal.spareBytes()), options.segmentBytes());
+    }
+
+    /** Segments that are full and have nothing live, as the map stands now. */
+    private NavigableSet<Integer> deadSegments() {
+        return usage.deadBefore(Place.segment(journal.end()));
+    }
+
     /** Whether a checkpoint would let enough segments go to be worth it. */
     private boolean emptyOnesWait() {
-        int waiting =
-                usage.deadBefore(Place.segment(journal.end())).size() - remover.releasedCount();
+        int waiting = deadSegments().size() - remover.releasedCount();
         if (waiting <= 0) {
             return false;
         }
-        long segment = options.segmentBytes();
         long free = freeBytes();
         int enough = EMPTY_WORTH_CHECKPOINT;
-        if (free < Cleaner.HARD_SEGMENTS * segment) {
+        if (free < Cleaner.HARD_SEGMENTS * options.segmentBytes()) {
             enough = 1;
-        } else if (free < Cleaner.startBytes(meter.capacityBytes(journal.spareBytes()), segment)) {
+        } else if (free < lowBytes()) {
             enough = EMPTY_WORTH_CHECKPOINT / 2;
         }
         // The places are looked for only when there is something to win by it.
@@ -921,16 +930,7 @@ public final class JournalStore implements Store {
                 cleaner.movedBytes(),
                 remover.removed(),
                 meter.space(),
-                full && (hasDeadSegments() || cleaner.hasVictim()));
-    }
-
-    private boolean hasDeadSegments() {
-        return !usage.deadBefore(Place.segment(journal.end())).isEmpty();
-    }
-
-    @Override
-    public Space space() {
-        return meter.space();
+                full && (!deadSegments().isEmpty() || cleaner.hasVictim()));
     }
 
     @Override

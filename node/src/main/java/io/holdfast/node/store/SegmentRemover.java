@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 import java.util.TreeSet;
 import java.util.concurrent.Executor;
@@ -107,14 +108,13 @@ final class SegmentRemover {
             kept += usage.begun(each).bytes;
         }
         List<Integer> going = new ArrayList<>();
-        for (int each : List.copyOf(released)) {
-            if (kept <= KEPT_LOG_BYTES && going.size() >= wanted) {
-                break;
-            }
+        Iterator<Integer> oldest = released.iterator();
+        while (oldest.hasNext() && (kept > KEPT_LOG_BYTES || going.size() < wanted)) {
+            int each = oldest.next();
             giveUpLog.accept(each);
             kept -= usage.begun(each).bytes;
             if (letGo(each)) {
-                released.remove(each);
+                oldest.remove();
                 removing.add(each);
                 going.add(each);
             }

@@ -59,10 +59,6 @@ final class SpaceMeter {
         }
     }
 
-    long fileSystemFree() {
-        return fileSystemFree;
-    }
-
     /**
      * Bytes for which segments can be made.
      *

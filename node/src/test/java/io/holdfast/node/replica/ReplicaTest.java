@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Nonce;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -175,6 +176,31 @@ class ReplicaTest {
         }
         group.run(500);
         assertThat(group.leader()).isIn(2, 3);
+    }
+
+    /** The simulator's seed 134: the leader went on with entries, its follower waited for ever. */
+    @Test
+    void followerGivesUpACatchUpThatTheLeaderHasGivenUp() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        group.run(200);
+        ReplicaStatus leader = group.status(1);
+        ReplicaMessage.InstallBegin late =
+                new ReplicaMessage.InstallBegin(
+                        ReplicaGroup.SHARD,
+                        leader.promised(),
+                        leader.applied(),
+                        leader.promised(),
+                        leader.applied() + 1,
+                        group.replica(1).shardState());
+        group.step(3, new Event.FromPeer(1, late));
+        assertDone(group.ask(1, write(session, 2, 8)));
+        assertDone(group.ask(1, write(session, 3, 9)));
+        group.run(500);
+        assertThat(group.status(3).applied()).isEqualTo(group.status(1).last());
+        assertThat(group.map(3)).isEqualTo(group.map(1));
+        assertThat(group.status(3).standing()).isEqualTo(HardState.Standing.VOTER);
     }
 
     @Test

@@ -106,12 +106,12 @@ class StoreAgingTest {
             store.turnEnded();
             loop.drain();
             peakBytes = Math.max(peakBytes, store.usage().journalBytes());
-            if (store.space() == Space.FULL) {
+            if (store.usage().space() == Space.FULL) {
                 timesFull += wasFull ? 0 : 1;
                 wasFull = true;
                 assertThat(store.usage().cleanable() || store.usage().deadBytes() > 0).isTrue();
             }
-        } while (store.space() == Space.FULL);
+        } while (store.usage().space() == Space.FULL);
     }
 
     private void stopsSoonAfterTheClients(JournalStore store) {

@@ -84,12 +84,12 @@ class StoreSpaceTest {
         for (int i = 1; i <= 5; i++) {
             write(store, owner, i, i * 64L);
         }
-        turnsUntil(store, () -> store.space() == Space.FULL);
+        turnsUntil(store, () -> store.usage().space() == Space.FULL);
         assertThat(owner.failures).isEmpty();
         write(store, owner, 6, 0);
 
         disk.full = false;
-        turnsUntil(store, () -> store.space() == Space.OK);
+        turnsUntil(store, () -> store.usage().space() == Space.OK);
         for (int i = 7; i <= 20; i++) {
             write(store, owner, i, i * 64L);
         }
@@ -119,7 +119,7 @@ class StoreSpaceTest {
         TestOwner owner = new TestOwner();
         Rig.create(store, Rig.SHARD, owner);
         long sequence = 0;
-        while (store.space() != Space.FULL) {
+        while (store.usage().space() != Space.FULL) {
             sequence++;
             write(store, owner, sequence, sequence * 64);
             store.turnEnded();
@@ -135,7 +135,7 @@ class StoreSpaceTest {
         // All of it goes, and there is room again.
         store.drop(Rig.SHARD);
         Rig.create(store, Rig.OTHER, new TestOwner());
-        turnsUntil(store, () -> store.space() == Space.OK);
+        turnsUntil(store, () -> store.usage().space() == Space.OK);
     }
 
     private void turnsUntil(JournalStore store, BooleanSupplier condition) {
