@@ -1,10 +1,19 @@
 package io.holdfast.simulation;
 
+import io.holdfast.node.replica.Branch;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 
 /** How often things happened: faults, and branches that are rare. */
 final class Counters {
+    /** Name of a branch of the core. */
+    static String core(Branch branch) {
+        return "core: " + branch.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+    }
+
     private final TreeMap<String, Long> counts = new TreeMap<>();
 
     void add(String what, long count) {
@@ -17,6 +26,14 @@ final class Counters {
 
     long get(String what) {
         return counts.getOrDefault(what, 0L);
+    }
+
+    /** Branches of the core that were never taken. */
+    List<String> neverTaken() {
+        return Arrays.stream(Branch.values())
+                .map(Counters::core)
+                .filter(name -> get(name) == 0)
+                .toList();
     }
 
     Map<String, Long> all() {

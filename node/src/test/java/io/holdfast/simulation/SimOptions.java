@@ -1,6 +1,8 @@
 package io.holdfast.simulation;
 
+import io.holdfast.node.replica.Limits;
 import io.holdfast.node.replica.Timing;
+import io.holdfast.proto.peer.Blocks;
 import java.util.List;
 
 /**
@@ -33,6 +35,7 @@ record SimOptions(
         boolean quorumReads,
         boolean exclusive,
         Timing timing,
+        Limits limits,
         SimNetwork.Conditions network,
         Disk disk,
         Faults faults,
@@ -49,6 +52,9 @@ record SimOptions(
     static final long MICROS = 1_000;
     static final long MILLIS = 1_000_000;
     static final long SECONDS = 1_000_000_000;
+
+    /** With fewer, clients that live would fence each other for ever. */
+    private static final int FEWEST_SESSIONS = 10;
 
     /** How long the disk takes. */
     record Disk(long writeMaxNanos, long syncMaxNanos, long readMaxNanos, double strayedSync) {}
@@ -92,6 +98,7 @@ record SimOptions(
                     false,
                     true,
                     Timing.DEFAULT,
+                    Limits.DEFAULT,
                     SimNetwork.Conditions.GOOD,
                     new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
                     Faults.NONE,
@@ -143,6 +150,16 @@ record SimOptions(
                         random.chance(0.2),
                         random.chance(0.2),
                         random.between(200, 3000) * MILLIS);
+        Limits limits =
+                random.chance(0.6)
+                        ? Limits.DEFAULT
+                        : new Limits(
+                                random.between(1, 16),
+                                random.between(2, 20),
+                                random.between(3, 30) * (long) Blocks.SEALED_SIZE,
+                                random.between(1, 12),
+                                random.between(1, 8),
+                                random.between(FEWEST_SESSIONS, 20));
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
                 random.chance(0.75) ? 1 : 2,
@@ -157,6 +174,7 @@ record SimOptions(
                 quorumReads,
                 random.chance(0.6),
                 Timing.DEFAULT,
+                limits,
                 network,
                 disk,
                 faults,
@@ -188,6 +206,7 @@ record SimOptions(
                 quorumReads,
                 exclusive,
                 timing,
+                limits,
                 network,
                 disk,
                 faults,

@@ -118,6 +118,7 @@ final class Simulate {
             text.append(operations).append(" operations, ").append(events).append(" events");
             counters.all()
                     .forEach((what, count) -> text.append("\n  %,12d %s".formatted(count, what)));
+            text.append("\nnever taken: ").append(counters.neverTaken());
             text.append("\nfailures: ").append(failures.all());
             return text.toString();
         }

@@ -1,9 +1,12 @@
 package io.holdfast.node.admin;
 
+import static java.util.Objects.requireNonNull;
+
 import io.holdfast.client.ClientEvents;
 import io.holdfast.client.nbd.NbdEvents;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.port.Store.Usage;
+import io.holdfast.node.replica.Branch;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.node.replica.ReplicaStatus.Follower;
@@ -115,6 +118,15 @@ public final class Metrics implements AutoCloseable {
         Counter changes = counter("holdfast.leader.changes", "Changes of leader seen");
         Counter dropped =
                 counter("holdfast.local.dropped", "Messages of the node to itself dropped");
+        Map<Branch, Counter> branches = new EnumMap<>(Branch.class);
+        for (Branch branch : Branch.values()) {
+            branches.put(
+                    branch,
+                    Counter.builder("holdfast.replica.branches")
+                            .description("Rare branches taken by replicas")
+                            .tag("branch", branch.name().toLowerCase(Locale.ROOT))
+                            .register(registry));
+        }
         return new RuntimeObserver() {
             @Override
             public void journalWritten(long nanos) {
@@ -136,6 +148,11 @@ public final class Metrics implements AutoCloseable {
             @Override
             public void localMessageDropped() {
                 dropped.increment();
+            }
+
+            @Override
+            public void branchTaken(Branch branch) {
+                requireNonNull(branches.get(branch)).increment();
             }
         };
     }

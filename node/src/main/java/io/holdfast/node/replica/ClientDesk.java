@@ -21,18 +21,6 @@ import org.jspecify.annotations.Nullable;
  * carried out, and applying them needs no decision.
  */
 final class ClientDesk {
-    /** Entries numbered but not committed; beyond it the answer is BUSY. */
-    static final int MAX_UNCOMMITTED = 8192;
-
-    /** Bytes of entries numbered but not applied; beyond it the answer is BUSY. */
-    static final long MAX_UNCOMMITTED_BYTES = 128L << 20;
-
-    /** Requests waiting for the lease; beyond it the answer is BUSY. */
-    static final int MAX_PARKED = 8192;
-
-    /** Clients waiting for a sync; beyond it the answer is BUSY. */
-    static final int MAX_SYNC_WAITERS = 8192;
-
     /** Names a numbered write, to recognise its repetition through any connection. */
     private record Key(int session, long request) {}
 
@@ -170,7 +158,8 @@ final class ClientDesk {
     }
 
     private void park(int origin, ClientRequest request) {
-        if (parked.size() >= MAX_PARKED) {
+        if (parked.size() >= data.options.limits().parked()) {
+            data.options.taken(Branch.TOO_MANY_PARKED);
             refuse(origin, request, Refusal.BUSY);
             return;
         }
@@ -219,7 +208,9 @@ final class ClientDesk {
     private void refuseConflict(int origin, ClientRequest.Write write) {
         Key key = new Key(write.session(), write.request());
         if (mayNumber(origin, write, key, write.lowWater(), write.generation())) {
-            refuse(origin, write, conditionHolds(write) ? Refusal.BUSY : Refusal.CONFLICT);
+            boolean holds = conditionHolds(write);
+            data.options.taken(holds ? Branch.CONDITION_HOLDS_AFTER_ALL : Branch.CONDITION_FAILED);
+            refuse(origin, write, holds ? Refusal.BUSY : Refusal.CONFLICT);
         }
     }
 
@@ -248,12 +239,14 @@ final class ClientDesk {
         }
         Pending known = pendingByKey.get(key);
         if (known != null) {
+            data.options.taken(Branch.REQUEST_UNDER_WAY_ASKED_AGAIN);
             known.askedFrom(origin, request);
             return false;
         }
         if (data.state().hasRun(key.session(), key.request())) {
             // Its reply was lost. That it was committed is all that the client needs to know;
             // should it have asked for FUA, the sync is owed again.
+            data.options.taken(Branch.REQUEST_DONE_ASKED_AGAIN);
             answerWhenSynced(origin, request, data.commit(), 0, isFua(request));
             return false;
         }
@@ -263,6 +256,7 @@ final class ClientDesk {
                         lowWaters.getOrDefault(key.session(), 0L));
         if (key.request() < settledBelow) {
             // The client gave up on it and may have overwritten the block since: it must never run.
+            data.options.taken(Branch.SETTLED_REQUEST_REFUSED);
             refuse(origin, request, Refusal.FENCED);
             return false;
         }
@@ -270,7 +264,11 @@ final class ClientDesk {
             refuse(origin, request, Refusal.FENCED);
             return false;
         }
-        if (isFull() || !CompletedRequests.withinSpan(key.request(), lowWater)) {
+        boolean within = CompletedRequests.withinSpan(key.request(), lowWater);
+        if (!within) {
+            data.options.taken(Branch.NUMBERS_TOO_FAR_APART);
+        }
+        if (isFull() || !within) {
             refuse(origin, request, Refusal.BUSY);
             return false;
         }
@@ -286,10 +284,22 @@ final class ClientDesk {
     }
 
     private boolean isFull() {
-        return pending.size() >= MAX_UNCOMMITTED
-                || syncWaiters.size() >= MAX_SYNC_WAITERS
-                || data.log.unappliedBytes() >= MAX_UNCOMMITTED_BYTES
-                || leadership.isHandingOver();
+        Limits limits = data.options.limits();
+        boolean tooMany =
+                pending.size() >= limits.uncommitted()
+                        || data.log.unappliedBytes() >= limits.unappliedBytes();
+        if (tooMany) {
+            data.options.taken(Branch.TOO_MANY_UNCOMMITTED);
+        }
+        return tooMany || tooManySyncWaiters() || leadership.isHandingOver();
+    }
+
+    private boolean tooManySyncWaiters() {
+        boolean tooMany = syncWaiters.size() >= data.options.limits().syncWaiters();
+        if (tooMany) {
+            data.options.taken(Branch.TOO_MANY_SYNC_WAITERS);
+        }
+        return tooMany;
     }
 
     private Ask ask(int origin, ClientRequest request) {
@@ -304,6 +314,7 @@ final class ClientDesk {
     private void onOpenSession(int origin, ClientRequest.OpenSession open) {
         Ask ask = ask(origin, open);
         if (asked.contains(ask)) {
+            data.options.taken(Branch.GRANT_UNDER_WAY_ASKED_AGAIN);
             return;
         }
         int number = open.session() == 0 ? newestSession + 1 : open.session();
@@ -351,6 +362,7 @@ final class ClientDesk {
     private void onClaim(int origin, ClientRequest.Claim wish) {
         Ask ask = ask(origin, wish);
         if (asked.contains(ask)) {
+            data.options.taken(Branch.GRANT_UNDER_WAY_ASKED_AGAIN);
             return;
         }
         if (wish.generation() == 0 && isAnsweredAsFirst(origin, wish)) {
@@ -369,7 +381,7 @@ final class ClientDesk {
                         || claim.identity().equals(wish.identity())
                         || wish.force()
                         || wish.generation() != 0
-                        || liveness.isGone(claim);
+                        || isHoldersProcessGone();
         if (!free) {
             refuse(origin, wish, Refusal.HELD, claim.identity());
         } else if (isFull()) {
@@ -397,6 +409,14 @@ final class ClientDesk {
         }
     }
 
+    private boolean isHoldersProcessGone() {
+        boolean gone = liveness.isGone(claim);
+        if (gone) {
+            data.options.taken(Branch.CLAIM_TAKEN_FROM_A_DEAD_PROCESS);
+        }
+        return gone;
+    }
+
     /** Answers the first claim of an attachment unless it may be granted. */
     private boolean isAnsweredAsFirst(int origin, ClientRequest.Claim wish) {
         if (!data.state().isOpen(wish.session())) {
@@ -407,10 +427,12 @@ final class ClientDesk {
         if (claim.isHeldBy(wish.identity(), wish.session())) {
             // Granted by an earlier leader, perhaps, and the reply lost. Another generation would
             // fence what the client begins when that reply comes after all.
+            data.options.taken(Branch.CLAIM_GRANTED_BEFORE);
             answerWhenSynced(origin, wish, data.log.last(), claim.generation(), true);
             return true;
         }
         if (!wish.force() && claim.isLeftBehind(wish.identity(), wish.session())) {
+            data.options.taken(Branch.CLAIM_OF_AN_OLDER_ATTACHMENT);
             refuse(origin, wish, Refusal.HELD, claim.identity());
             return true;
         }
@@ -495,7 +517,7 @@ final class ClientDesk {
             int origin, ClientRequest request, long sequence, long value, boolean needsSync) {
         if (!needsSync || leadership.majorityDurable() >= sequence) {
             reply(origin, done(request, value));
-        } else if (syncWaiters.size() >= MAX_SYNC_WAITERS) {
+        } else if (tooManySyncWaiters()) {
             refuse(origin, request, Refusal.BUSY);
         } else {
             syncWanted = Math.max(syncWanted, sequence);

@@ -31,8 +31,9 @@ public record HardState(long promised, int promisedTo, Standing standing) {
         INSTALLING(3),
         /**
          * A voter in a catch-up by extents. It has forgotten nothing that it acknowledged, so it
-         * votes and counts; its map is mixed from two times, so it does not lead until it holds the
-         * leader's commit point.
+         * votes and counts. Its map is mixed from two times, up to a point that is committed; the
+         * promises of a majority of voters show that its log reaches that point, so it may lead by
+         * these, but not by those of learners.
          */
         CATCHING_UP(4);
 

@@ -23,8 +23,8 @@ final class Leadership {
     /** Part of a catch-up that is not answered is sent again after this many heartbeats. */
     private static final int INSTALL_RESEND_HEARTBEATS = 10;
 
-    /** Entries behind the leader's log at which a follower is still shown as in sync. */
-    private static final long IN_SYNC_ENTRIES = 2L * Progress.WINDOW;
+    /** Windows behind the leader's log at which a follower is still shown as in sync. */
+    private static final long IN_SYNC_WINDOWS = 2;
 
     private final ReplicaData data;
     private final Timing timing;
@@ -60,7 +60,7 @@ final class Leadership {
         firstSequence = data.log.last() + 1;
         for (int node : data.options.replicas()) {
             if (node != data.options.self()) {
-                followers.add(new Progress(node, firstSequence));
+                followers.add(new Progress(node, firstSequence, data.options.branches()));
             }
         }
         desk = new ClientDesk(data, this, liveness);
@@ -184,11 +184,13 @@ final class Leadership {
         if (begin != null) {
             if (follower.applied < begin.since()) {
                 // It was restarted and has less than this catch-up builds on.
+                data.options.taken(Branch.CATCH_UP_BEGUN_ANEW);
                 beginInstall(follower);
             } else if (follower.applied >= begin.baseSequence()) {
                 // It got there by entries that were still on their way, or its last answer is lost.
+                data.options.taken(Branch.CATCH_UP_OVERTAKEN_BY_ENTRIES);
                 follower.installBegin = null;
-                follower.toProbe(follower.applied + 1);
+                follower.toProbe(follower.applied + 1, lastSentNanos);
             }
             return;
         }
@@ -203,8 +205,8 @@ final class Leadership {
             follower.durable =
                     Math.max(follower.durable, Math.min(reply.durable(), reply.matched()));
             follower.toReplicate();
-        } else if (reply.last() + 1 < follower.next) {
-            follower.toProbe(Math.max(follower.matched + 1, reply.last() + 1));
+        } else {
+            follower.onRejected(reply, lastSentNanos);
         }
     }
 
@@ -213,6 +215,7 @@ final class Leadership {
     void onEntriesGone(int node) {
         Progress follower = follower(node);
         if (follower.mode != Progress.Mode.INSTALL) {
+            data.options.taken(Branch.ENTRIES_GONE);
             beginInstall(follower);
         }
     }
@@ -269,6 +272,9 @@ final class Leadership {
             // Begins anew rather than sending the part again: a follower that was restarted knows
             // nothing of this catch-up, and one that does answers with the part that it lacks.
             follower.installHeardNanos = nowNanos;
+            if (follower.installBegun) {
+                data.options.taken(Branch.CATCH_UP_REPEATED);
+            }
             follower.installBegun = false;
             data.outbox.send(follower.node, begin);
         }
@@ -281,6 +287,7 @@ final class Leadership {
             heartbeatDue = true;
         }
         if (handOverTo != 0 && nowNanos >= handOverDeadlineNanos) {
+            data.options.taken(Branch.HAND_OVER_TIMED_OUT);
             handOverTo = 0;
         }
     }
@@ -323,8 +330,15 @@ final class Leadership {
     private boolean hasWork(Progress follower) {
         return follower.mode == Progress.Mode.PROBE
                 ? !follower.probeUnderWay
-                : follower.next <= data.log.last()
-                        && follower.next - follower.matched <= Progress.WINDOW;
+                : follower.next <= data.log.last() && !isWindowFull(follower);
+    }
+
+    private boolean isWindowFull(Progress follower) {
+        boolean full = follower.next - follower.matched > data.options.limits().window();
+        if (full) {
+            data.options.taken(Branch.WINDOW_FULL);
+        }
+        return full;
     }
 
     private void sendFrame(
@@ -351,7 +365,8 @@ final class Leadership {
                 withEntries
                         ? Math.min(
                                 data.log.last(),
-                                Math.max(follower.matched, previous) + Progress.WINDOW)
+                                Math.max(follower.matched, previous)
+                                        + data.options.limits().window())
                         : previous;
         if (through <= previous) {
             data.outbox.send(follower.node, frame);
@@ -401,6 +416,7 @@ final class Leadership {
                 || follower(handOverTo).matched != data.log.last()) {
             return false;
         }
+        data.options.taken(Branch.HANDED_OVER);
         data.outbox.send(handOverTo, new HandOver(shard(), epoch));
         return true;
     }
@@ -432,7 +448,9 @@ final class Leadership {
         for (Progress follower : followers) {
             boolean offline = isOffline(follower, nowNanos);
             boolean inSync =
-                    follower.isFollower() && data.log.last() - follower.matched <= IN_SYNC_ENTRIES;
+                    follower.isFollower()
+                            && data.log.last() - follower.matched
+                                    <= IN_SYNC_WINDOWS * data.options.limits().window();
             lines.add(
                     new ReplicaStatus.Follower(
                             follower.node,

@@ -18,9 +18,6 @@ final class Progress {
         INSTALL
     }
 
-    /** Entries under way to one follower at most; a slower one lags instead of filling memory. */
-    static final int WINDOW = 128;
-
     final int node;
     Mode mode = Mode.PROBE;
     long next;
@@ -43,6 +40,9 @@ final class Progress {
 
     boolean probeUnderWay;
 
+    /** Only rejections of frames sent after this say where the logs part now. */
+    private long probedSinceNanos = Long.MIN_VALUE;
+
     /** What the catch-up began with; repeated as it is, since its state belongs to its base. */
     @Nullable InstallBegin installBegin;
 
@@ -50,24 +50,33 @@ final class Progress {
     boolean installBegun;
     long installHeardNanos;
 
-    Progress(int node, long next) {
+    private final Branch.Listener branches;
+
+    Progress(int node, long next, Branch.Listener branches) {
         this.node = node;
         this.next = next;
+        this.branches = branches;
     }
 
     /** Takes the news of an answer; false: it is from before the follower's disk forgot. */
     boolean onReply(AppendReply reply, long newestSentNanos) {
         if (reply.sentNanos() < ignoreBefore) {
+            branches.taken(Branch.ANSWER_OF_A_FORMER_LIFE);
             return false;
         }
         if (reply.learner() && !learner) {
             // It acknowledged entries that it may hold no longer. An old answer, still on its way,
             // must not count for them again.
+            branches.taken(Branch.FOLLOWER_LOST_POWER);
             matched = 0;
             durable = 0;
             mode = mode == Mode.INSTALL ? mode : Mode.PROBE;
             probeUnderWay = false;
             ignoreBefore = newestSentNanos + 1;
+        } else if (learner && !reply.learner()) {
+            // What it said as a learner it may have forgotten once more before it became a voter.
+            matched = 0;
+            durable = 0;
         }
         learner = reply.learner();
         room = reply.room();
@@ -76,10 +85,34 @@ final class Progress {
         return true;
     }
 
-    void toProbe(long newNext) {
+    /**
+     * Takes a rejection as the place where the logs part. One of a frame sent before the last move
+     * says nothing new: many frames are under way when the first one is rejected, and going back
+     * for each would send the log anew as often, without end if each of these is rejected too.
+     */
+    void onRejected(AppendReply reply, long newestSentNanos) {
+        if (reply.sentNanos() <= probedSinceNanos || reply.last() + 1 >= next) {
+            branches.taken(Branch.LATE_REJECTION_IGNORED);
+            return;
+        }
+        if (learner && mode == Mode.PROBE) {
+            // The frame was sent when all of `matched` was known of: a learner that lost its disk
+            // or its unsynced entries once more. (A frame of a burst may just have been overtaken.)
+            if (reply.last() < matched) {
+                branches.taken(Branch.LEARNER_LOST_POWER_AGAIN);
+            }
+            matched = Math.min(matched, reply.last());
+            durable = Math.min(durable, matched);
+        }
+        toProbe(Math.max(matched + 1, reply.last() + 1), newestSentNanos);
+    }
+
+    /** Goes back, or on, to one frame at a time. */
+    void toProbe(long newNext, long newestSentNanos) {
         mode = Mode.PROBE;
         next = newNext;
         probeUnderWay = false;
+        probedSinceNanos = newestSentNanos;
     }
 
     void toReplicate() {

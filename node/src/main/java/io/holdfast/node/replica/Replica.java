@@ -5,6 +5,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
@@ -178,6 +179,7 @@ public final class Replica {
         if (leadership != null) {
             leadership.onTick(nowNanos);
             if (leadership.isForsaken(nowNanos)) {
+                options.taken(Branch.LEADER_FORSAKEN);
                 becomeFollower(0, nowNanos);
             }
         } else if (candidacy != null) {
@@ -239,8 +241,7 @@ public final class Replica {
     }
 
     private void campaign(boolean preliminary, boolean handOver, long nowNanos) {
-        if (data.hard().standing() == Standing.INSTALLING
-                || data.hard().standing() == Standing.CATCHING_UP) {
+        if (data.hard().standing() == Standing.INSTALLING) {
             awaitLeader(nowNanos);
             return;
         }
@@ -252,6 +253,7 @@ public final class Replica {
             data.become(data.hard().withPromise(epoch, options.self()));
             leader = 0;
             unanswered = null;
+            install = null;
             matched = data.commit();
         }
         PromiseRequest request =
@@ -294,13 +296,24 @@ public final class Replica {
             round.grantedBy(options.self(), !data.counts());
         }
         boolean won = round.isWonByVoters(options.majority());
-        boolean afterPowerLoss = !won && round.isWonAfterPowerLoss(options.majority());
+        // The map of one that catches up may hold extents of entries that nobody has any more. A
+        // majority of voters has them all, and would not have promised to a shorter log.
+        boolean afterPowerLoss =
+                !won
+                        && data.hard().standing() != Standing.CATCHING_UP
+                        && round.isWonAfterPowerLoss(options.majority());
         if (!won && !afterPowerLoss) {
             return;
         }
         if (round.preliminary) {
             campaign(false, round.handOver, nowNanos);
             return;
+        }
+        if (afterPowerLoss) {
+            options.taken(Branch.WON_AFTER_POWER_LOSS);
+        }
+        if (data.hard().standing() == Standing.CATCHING_UP) {
+            options.taken(Branch.WON_WHILE_CATCHING_UP);
         }
         candidacy = null;
         leader = options.self();
@@ -362,6 +375,7 @@ public final class Replica {
         long promised = data.hard().promised();
         if (message.epoch() < promised) {
             // It does not know that it was replaced. The answer's epoch tells it.
+            options.taken(Branch.OLD_LEADER_TOLD);
             data.outbox.send(
                     from,
                     new AppendReply(
@@ -400,6 +414,7 @@ public final class Replica {
         if (answer.epoch() > promised) {
             newestSeen = Math.max(newestSeen, answer.epoch());
             if (leadership != null) {
+                options.taken(Branch.LEADER_SUPERSEDED);
                 becomeFollower(0, nowNanos);
             }
             return null;
@@ -449,8 +464,9 @@ public final class Replica {
         } else {
             data.outbox.send(from, reply);
         }
-        if (!advanced && leaseOver && leadership == null && candidacy == null && data.isVoter()) {
+        if (!advanced && leaseOver && leadership == null && candidacy == null && data.counts()) {
             // The one that asks cannot win; with the longer log, this one may.
+            options.taken(Branch.CAMPAIGNS_WITH_THE_LONGER_LOG);
             campaignAtNanos = Math.min(campaignAtNanos, nowNanos + timing.staggerNanos());
         }
     }
@@ -464,6 +480,8 @@ public final class Replica {
         if (reply.granted()) {
             round.grantedBy(from, reply.learner());
         } else {
+            options.taken(
+                    round.preliminary ? Branch.PRE_VOTE_REFUSED : Branch.LOST_TO_A_LONGER_LOG);
             round.refusedBy(from, reply.learner());
         }
         maybeWin(nowNanos);
@@ -482,17 +500,21 @@ public final class Replica {
             // The leader goes on with entries: it heard from this replica that entries on their
             // way have taken it to the base, or what began the catch-up here was a late copy. The
             // extents that came are not newer than the base, so the entries complete them.
+            options.taken(Branch.CATCH_UP_GIVEN_UP);
             install = null;
         }
         if (previous > data.log.last()) {
+            options.taken(Branch.REJECTED_BEYOND_END);
             reject(from, append, data.log.last());
             return;
         }
         long epochHere = data.log.epochs().epochAt(previous);
         if (epochHere != append.previousEpoch() && epochHere != EpochHistory.UNKNOWN) {
             if (previous <= data.commit()) {
+                options.taken(Branch.STARTED_OVER);
                 startOver(from, append);
             } else {
+                options.taken(Branch.REJECTED_OTHER_EPOCH);
                 long hint = data.log.epochs().firstOfEpochAt(previous) - 1;
                 reject(from, append, Math.max(hint, data.commit()));
             }
@@ -505,19 +527,29 @@ public final class Replica {
                     continue;
                 }
                 if (entry.sequence() <= data.commit()) {
+                    options.taken(Branch.STARTED_OVER);
                     startOver(from, append);
                     return;
                 }
                 // A tail that another leader never committed. It goes only when its replacement is
                 // here: an empty frame is no reason to forget what was acknowledged.
+                options.taken(Branch.TAIL_CUT);
                 data.truncate(entry.sequence() - 1);
                 matched = Math.min(matched, data.log.last());
+            }
+            if (entry.kind() == EntryKind.POWER_LOSS
+                    && data.hard().standing() == Standing.CATCHING_UP) {
+                // Its map may hold extents of entries that were lost, newer than all that follow.
+                options.taken(Branch.STARTED_OVER_AFTER_POWER_LOSS);
+                startOver(from, append);
+                return;
             }
             data.append(entry);
         }
         matched = Math.max(matched, previous + append.entries().size());
         data.commitThrough(Math.max(data.commit(), Math.min(append.commit(), matched)));
         if (matched >= append.commit() && mayBePromoted(append)) {
+            options.taken(data.counts() ? Branch.CAUGHT_UP : Branch.LEARNER_PROMOTED);
             data.become(data.hard().withStanding(Standing.VOTER));
         }
         owe(append);
@@ -642,6 +674,7 @@ public final class Replica {
         if (begin == null
                 || part.baseSequence() != begin.baseSequence()
                 || !part.from().equals(installCursor)) {
+            options.taken(Branch.CATCH_UP_PART_UNEXPECTED);
             return;
         }
         InstallReply reply =
@@ -670,6 +703,9 @@ public final class Replica {
                 begin.baseEpoch() > data.log.lastEpoch()
                         || (begin.baseEpoch() == data.log.lastEpoch()
                                 && begin.baseSequence() >= data.log.last());
+        if (data.counts() && !covers) {
+            options.taken(Branch.CATCH_UP_COVERS_LESS_THAN_THE_LOG);
+        }
         HardState rebased =
                 data.counts() && !covers
                         ? data.hard().withStanding(Standing.INSTALLING)

@@ -27,7 +27,7 @@ final class ReplicaData {
         hard = recovered.hardState();
         applied = recovered.applied();
         commit = applied;
-        ShardState.Decoded decoded = ShardState.decode(recovered.shardState());
+        ShardState.Decoded decoded = ShardState.decode(options, recovered.shardState());
         state = decoded.state();
         log = new ReplicaLog(decoded.epochs(), applied);
         Invariant.check(
@@ -143,7 +143,7 @@ final class ReplicaData {
 
     /** The map stands at a base that came from the leader. */
     void restartAt(long baseSequence, byte[] shardState, HardState next) {
-        ShardState.Decoded decoded = ShardState.decode(shardState);
+        ShardState.Decoded decoded = ShardState.decode(options, shardState);
         state = decoded.state();
         log.restart(decoded.epochs(), baseSequence);
         commit = baseSequence;
@@ -157,7 +157,7 @@ final class ReplicaData {
         hard = new HardState(hard.promised(), hard.promisedTo(), HardState.Standing.INSTALLING);
         outbox.persistTurn(log.last(), options.syncWrites());
         outbox.truncate(0);
-        state = new ShardState();
+        state = new ShardState(options);
         log.restart(new EpochHistory(), 0);
         commit = 0;
         applied = 0;

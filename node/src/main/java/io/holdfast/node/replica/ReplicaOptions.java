@@ -12,6 +12,7 @@ import java.util.List;
  * @param quorumReads reads=quorum: every batch of reads is confirmed by a majority instead of by
  *     the lease
  * @param exclusive attach=exclusive: writes need the current claim
+ * @param branches hears of rare branches taken
  */
 public record ReplicaOptions(
         ShardId shard,
@@ -20,12 +21,18 @@ public record ReplicaOptions(
         boolean syncWrites,
         boolean quorumReads,
         boolean exclusive,
-        Timing timing) {
+        Timing timing,
+        Limits limits,
+        Branch.Listener branches) {
     public ReplicaOptions {
         replicas = List.copyOf(replicas);
         if (!replicas.contains(self)) {
             throw new IllegalArgumentException("node " + self + " is not among " + replicas);
         }
+    }
+
+    void taken(Branch branch) {
+        branches.taken(branch);
     }
 
     int majority() {

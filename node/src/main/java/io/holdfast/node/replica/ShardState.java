@@ -11,17 +11,17 @@ import java.util.TreeMap;
  * replica at the same sequence, part of each checkpoint and of each catch-up by extents.
  */
 final class ShardState {
-    /**
-     * Sessions remembered; opening one more forgets the oldest, whose requests are then refused.
-     */
-    static final int MAX_SESSIONS = 1024;
-
     private static final int VERSION = 2;
 
     private final TreeMap<Integer, CompletedRequests> sessions = new TreeMap<>();
     private int newestSession;
     private int powerLossThrough;
     private Claim claim = Claim.NEVER;
+    private final ReplicaOptions options;
+
+    ShardState(ReplicaOptions options) {
+        this.options = options;
+    }
 
     Claim claim() {
         return claim;
@@ -85,7 +85,8 @@ final class ShardState {
         newestSession = Math.max(newestSession, session);
         sessions.putIfAbsent(session, new CompletedRequests());
         Iterator<Integer> oldest = sessions.keySet().iterator();
-        while (sessions.size() > MAX_SESSIONS && oldest.hasNext()) {
+        while (sessions.size() > options.limits().sessions() && oldest.hasNext()) {
+            options.taken(Branch.SESSION_FORGOTTEN);
             oldest.next();
             oldest.remove();
         }
@@ -118,8 +119,8 @@ final class ShardState {
     /** What {@link #encode} gave out. */
     record Decoded(ShardState state, EpochHistory epochs) {}
 
-    static Decoded decode(byte[] bytes) {
-        ShardState state = new ShardState();
+    static Decoded decode(ReplicaOptions options, byte[] bytes) {
+        ShardState state = new ShardState(options);
         if (bytes.length == 0) {
             return new Decoded(state, new EpochHistory());
         }

@@ -142,6 +142,11 @@ public final class DataLoop implements PeerLinks.Receiver {
         this.clients = parts.clients(new LocalLinks());
     }
 
+    /** What hears of this loop's and its replicas' doings. */
+    RuntimeObserver observer() {
+        return observer;
+    }
+
     /**
      * Starts the ticks.
      *

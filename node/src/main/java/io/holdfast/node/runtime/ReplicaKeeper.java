@@ -3,6 +3,7 @@ package io.holdfast.node.runtime;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.Limits;
 import io.holdfast.node.replica.ReplicaOptions;
 import io.holdfast.node.replica.Timing;
 import io.holdfast.proto.catalogue.Catalogue;
@@ -131,7 +132,9 @@ public final class ReplicaKeeper {
                         volume.durability() == Volume.Durability.SYNC,
                         volume.reads() == Volume.Reads.QUORUM,
                         volume.attach() == Volume.Attach.EXCLUSIVE,
-                        timing);
+                        timing,
+                        Limits.DEFAULT,
+                        loop.observer()::branchTaken);
         if (past.remove(shard)) {
             loop.add(options, owner -> store.open(shard, owner));
             LOG.info("shard {} of {}: replica opened", shard, volume.name());

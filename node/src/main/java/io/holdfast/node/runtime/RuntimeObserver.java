@@ -1,5 +1,6 @@
 package io.holdfast.node.runtime;
 
+import io.holdfast.node.replica.Branch;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.proto.peer.ShardId;
 
@@ -17,6 +18,9 @@ public interface RuntimeObserver {
     /** A message of this node to itself found the queue full. */
     void localMessageDropped();
 
+    /** A replica took a rare branch. */
+    void branchTaken(Branch branch);
+
     /** Reports nothing. */
     RuntimeObserver NONE =
             new RuntimeObserver() {
@@ -31,5 +35,8 @@ public interface RuntimeObserver {
 
                 @Override
                 public void localMessageDropped() {}
+
+                @Override
+                public void branchTaken(Branch branch) {}
             };
 }

@@ -50,7 +50,15 @@ final class ReplicaGroup {
                     node,
                     new Replica(
                             new ReplicaOptions(
-                                    SHARD, node, nodes, false, false, exclusive, Timing.DEFAULT),
+                                    SHARD,
+                                    node,
+                                    nodes,
+                                    false,
+                                    false,
+                                    exclusive,
+                                    Timing.DEFAULT,
+                                    Limits.DEFAULT,
+                                    Branch.Listener.NONE),
                             Recovered.nothing(HardState.FRESH),
                             (layer, block, count) -> map.getOrDefault(block, 0L),
                             nowNanos));
@@ -104,9 +112,12 @@ final class ReplicaGroup {
     }
 
     void step(int node, Event event) {
-        for (Effect effect : replica(node).step(event, nowNanos)) {
-            carryOut(node, effect);
-        }
+        effects(node, event).forEach(effect -> carryOut(node, effect));
+    }
+
+    /** What a replica wants done about an event; nobody does it. */
+    List<Effect> effects(int node, Event event) {
+        return replica(node).step(event, nowNanos);
     }
 
     private void settle() {

@@ -6,9 +6,12 @@ import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -201,6 +204,140 @@ class ReplicaTest {
         assertThat(group.status(3).applied()).isEqualTo(group.status(1).last());
         assertThat(group.map(3)).isEqualTo(group.map(1));
         assertThat(group.status(3).standing()).isEqualTo(HardState.Standing.VOTER);
+    }
+
+    // ---- what a leader makes of node 3's answers, with node 3 cut off
+
+    private void threeWritesWithoutNode3() {
+        group.run(600);
+        int session = openSession(group);
+        group.cut(3);
+        for (int request = 1; request <= 3; request++) {
+            assertDone(group.ask(1, write(session, request, request)));
+        }
+    }
+
+    private void answer(boolean accepted, long matched, long last, boolean learner, long sent) {
+        ReplicaMessage.AppendReply reply =
+                new ReplicaMessage.AppendReply(
+                        ReplicaGroup.SHARD,
+                        group.status(1).promised(),
+                        accepted,
+                        matched,
+                        matched,
+                        last,
+                        0,
+                        learner,
+                        Room.ENOUGH,
+                        sent);
+        group.step(1, new Event.FromPeer(3, reply));
+    }
+
+    /** What the leader sends node 3 at the end of its turn. */
+    private List<Effect.SendEntries> entriesFor3() {
+        List<Effect.SendEntries> found = new ArrayList<>();
+        for (Effect effect : group.effects(1, new Event.TurnEnd())) {
+            if (effect instanceof Effect.SendEntries sent && sent.to() == 3) {
+                found.add(sent);
+            }
+        }
+        return found;
+    }
+
+    /** The simulator's seeds 30333 and 31856: the leader insisted on what was gone, for ever. */
+    @Test
+    void learnerThatForgetsOnceMoreGetsEverything() {
+        threeWritesWithoutNode3();
+        long last = group.status(1).last();
+        answer(true, last - 1, last - 1, true, 0);
+        answer(false, 0, 0, true, Long.MAX_VALUE);
+        answer(true, last - 1, last - 1, true, Long.MAX_VALUE);
+        answer(false, 0, 0, true, Long.MAX_VALUE);
+        long probe = entriesFor3().getFirst().frame().sentNanos();
+        answer(false, 0, 0, true, probe);
+        assertThat(entriesFor3())
+                .singleElement()
+                .satisfies(sent -> assertThat(sent.frame().previousSequence()).isZero());
+    }
+
+    /** Each of them sent the log anew, and each of these frames was rejected in its turn. */
+    @Test
+    void rejectionsOfABurstMoveTheLeaderBackOnce() {
+        threeWritesWithoutNode3();
+        answer(false, 0, 0, false, Long.MAX_VALUE);
+        long probe = entriesFor3().getFirst().frame().sentNanos();
+        answer(true, 1, 1, false, probe);
+        assertThat(entriesFor3()).hasSize(1);
+        answer(false, 0, 0, false, probe - 1);
+        answer(false, 0, 0, false, probe - 1);
+        assertThat(entriesFor3()).isEmpty();
+    }
+
+    /** A promotion may be carried out by a learner that has forgotten again since it was sent. */
+    @Test
+    void newVoterHoldsWhatItSaysAsAVoter() {
+        threeWritesWithoutNode3();
+        long last = group.status(1).last();
+        answer(true, last, last, true, Long.MAX_VALUE / 2);
+        answer(true, last - 2, last - 2, false, Long.MAX_VALUE / 2);
+        assertThat(group.status(1).followers().getLast().matched()).isEqualTo(last - 2);
+    }
+
+    /** Node 3 holds the most, and is told of a catch-up that it has no need of any more. */
+    private ReplicaMessage.InstallBegin catchUpOf3() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        group.run(200);
+        group.cut(2);
+        assertDone(group.ask(1, write(session, 2, 8)));
+        ReplicaStatus leader = group.status(1);
+        ReplicaMessage.InstallBegin begin =
+                new ReplicaMessage.InstallBegin(
+                        ReplicaGroup.SHARD,
+                        leader.promised(),
+                        group.status(3).applied(),
+                        leader.promised(),
+                        leader.applied(),
+                        group.replica(1).shardState());
+        group.step(3, new Event.FromPeer(1, begin));
+        assertThat(group.status(3).standing()).isEqualTo(HardState.Standing.CATCHING_UP);
+        return begin;
+    }
+
+    /** Seed 219 of an earlier state: nobody could lead, since nobody else had all of it. */
+    @Test
+    void replicaThatCatchesUpLeadsWhenItHoldsTheMost() {
+        catchUpOf3();
+        group.cut(1);
+        group.heal(2);
+        group.run(5000);
+        assertThat(group.leader()).isEqualTo(3);
+        assertThat(group.map(2)).containsKey(8L).isEqualTo(group.map(3));
+    }
+
+    /** Extents of lost entries would be newer for ever than what is written in their place. */
+    @Test
+    void replicaThatCatchesUpStartsOverWhenEntriesWereLostWithPower() {
+        ReplicaMessage.InstallBegin begin = catchUpOf3();
+        ReplicaStatus status = group.status(3);
+        ReplicaMessage.Append lost =
+                new ReplicaMessage.Append(
+                        ReplicaGroup.SHARD,
+                        begin.epoch() + 1,
+                        begin.epoch(),
+                        status.applied(),
+                        status.applied(),
+                        0,
+                        false,
+                        1,
+                        List.of(
+                                Entry.builder(ReplicaGroup.SHARD, EntryKind.POWER_LOSS)
+                                        .at(begin.epoch() + 1, status.applied() + 1, 0)
+                                        .build()));
+        assertThat(group.effects(3, new Event.FromPeer(1, lost)))
+                .hasAtLeastOneElementOfType(Effect.StartOver.class);
+        assertThat(group.status(3).standing()).isEqualTo(HardState.Standing.INSTALLING);
     }
 
     @Test

@@ -1,0 +1,24 @@
+package io.holdfast.node.replica;
+
+/**
+ * How much a replica keeps waiting. Tests make these small, since what happens at a limit is rare
+ * otherwise.
+ *
+ * @param window entries under way to one follower; a slower one lags instead of filling memory
+ * @param uncommitted entries numbered but not committed; beyond it clients are told BUSY
+ * @param unappliedBytes of entries numbered but not applied; beyond it clients are told BUSY
+ * @param parked requests waiting for leadership to be confirmed; beyond it clients are told BUSY
+ * @param syncWaiters requests waiting for a sync; beyond it clients are told BUSY
+ * @param sessions of a shard; one more and the oldest is forgotten, and its client fenced. The same
+ *     on all replicas
+ */
+public record Limits(
+        int window,
+        int uncommitted,
+        long unappliedBytes,
+        int parked,
+        int syncWaiters,
+        int sessions) {
+    /** What production uses. */
+    public static final Limits DEFAULT = new Limits(128, 8192, 128L << 20, 8192, 8192, 1024);
+}
