@@ -211,6 +211,7 @@ public final class ClusterExports implements Exports {
                             volume,
                             identity,
                             clusterKey.unwrap(volume.keyId(), volume.wrappedKey()),
+                            VolumeClient.Window.DEFAULT,
                             links,
                             timers,
                             events);

@@ -42,17 +42,24 @@ public final class VolumeClient implements BlockDevice {
     /** Most calls at once; more fail with {@link BlockDevice.Outcome#IO_ERROR}. */
     static final int MAX_CALLS = 65_536;
 
-    /** Most requests under way at once; more wait. */
-    static final int MAX_REQUESTS = 1_024;
-
-    /** Most bytes of sealed blocks under way at once, asked for or sent; more wait. */
-    static final int MAX_BYTES = 64 << 20;
+    /**
+     * How much may be under way at once; more waits.
+     *
+     * @param requests to leaders
+     * @param bytes of sealed blocks, asked for or sent; a single larger request goes alone
+     */
+    public record Window(int requests, int bytes) {
+        /** What production uses. */
+        public static final Window DEFAULT = new Window(1_024, 64 << 20);
+    }
 
     /** How long closing waits for the leaders to hear of it. */
     static final long CLOSE_NANOS = 5_000 * MS;
 
     /** Corrupt blocks that are logged; further ones are only counted. */
     static final int MAX_LOGGED_BLOCKS = 1_024;
+
+    private final Window window;
 
     private enum State {
         OPEN,
@@ -110,9 +117,11 @@ public final class VolumeClient implements BlockDevice {
             Volume volume,
             ClientIdentity identity,
             VolumeKey key,
+            Window window,
             ShardLinks links,
             Timers timers,
             ClientEvents events) {
+        this.window = window;
         this.number = number;
         this.node = node;
         this.identity = identity;
@@ -545,7 +554,8 @@ public final class VolumeClient implements BlockDevice {
 
     boolean hasRoom(Request request) {
         boolean room =
-                requests < MAX_REQUESTS && (bytes == 0 || bytes + request.sizeBytes() <= MAX_BYTES);
+                requests < window.requests()
+                        && (bytes == 0 || bytes + request.sizeBytes() <= window.bytes());
         starved |= !room;
         return room;
     }

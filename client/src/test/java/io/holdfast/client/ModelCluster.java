@@ -142,6 +142,7 @@ final class ModelCluster implements Timers {
                         volume,
                         new ClientIdentity(identity),
                         key,
+                        VolumeClient.Window.DEFAULT,
                         process,
                         this,
                         observer);

@@ -230,6 +230,7 @@ final class VolumeClientTest {
                         cluster.volume,
                         new ClientIdentity("a"),
                         cluster.key,
+                        VolumeClient.Window.DEFAULT,
                         blind,
                         cluster,
                         ClientEvents.NONE);
@@ -615,10 +616,10 @@ final class VolumeClientTest {
         cluster.drop = request -> true;
         int before = cluster.sent.size();
         List<List<Outcome>> outcomes = new ArrayList<>();
-        for (int i = 0; i < VolumeClient.MAX_REQUESTS + 100; i++) {
+        for (int i = 0; i < VolumeClient.Window.DEFAULT.requests() + 100; i++) {
             outcomes.add(write(client, 0, bytes(BLOCK, 2)));
         }
-        assertThat(cluster.sent.size() - before).isEqualTo(VolumeClient.MAX_REQUESTS);
+        assertThat(cluster.sent.size() - before).isEqualTo(VolumeClient.Window.DEFAULT.requests());
         cluster.drop = request -> false;
         for (List<Outcome> outcome : outcomes) {
             assertThat(await(cluster, outcome, 5_000)).isEqualTo(Outcome.OK);

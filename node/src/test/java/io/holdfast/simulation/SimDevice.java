@@ -84,6 +84,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                         cluster.volume(timeoutSeconds),
                         new ClientIdentity(identity),
                         SealedBlocks.key(),
+                        cluster.options.window(),
                         this,
                         this,
                         this);

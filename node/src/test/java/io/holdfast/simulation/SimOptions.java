@@ -1,5 +1,6 @@
 package io.holdfast.simulation;
 
+import io.holdfast.client.VolumeClient;
 import io.holdfast.node.replica.Limits;
 import io.holdfast.node.replica.Timing;
 import io.holdfast.proto.peer.Blocks;
@@ -36,6 +37,7 @@ record SimOptions(
         boolean exclusive,
         Timing timing,
         Limits limits,
+        VolumeClient.Window window,
         SimNetwork.Conditions network,
         Disk disk,
         Faults faults,
@@ -99,6 +101,7 @@ record SimOptions(
                     true,
                     Timing.DEFAULT,
                     Limits.DEFAULT,
+                    VolumeClient.Window.DEFAULT,
                     SimNetwork.Conditions.GOOD,
                     new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
                     Faults.NONE,
@@ -159,7 +162,13 @@ record SimOptions(
                                 random.between(3, 30) * (long) Blocks.SEALED_SIZE,
                                 random.between(1, 12),
                                 random.between(1, 8),
+                                random.between(2, 64),
                                 random.between(FEWEST_SESSIONS, 20));
+        VolumeClient.Window window =
+                random.chance(0.6)
+                        ? VolumeClient.Window.DEFAULT
+                        : new VolumeClient.Window(
+                                random.between(1, 6), random.between(1, 8) * Blocks.SEALED_SIZE);
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
                 random.chance(0.75) ? 1 : 2,
@@ -175,6 +184,7 @@ record SimOptions(
                 random.chance(0.6),
                 Timing.DEFAULT,
                 limits,
+                window,
                 network,
                 disk,
                 faults,
@@ -207,6 +217,7 @@ record SimOptions(
                 exclusive,
                 timing,
                 limits,
+                window,
                 network,
                 disk,
                 faults,

@@ -264,7 +264,9 @@ final class ClientDesk {
             refuse(origin, request, Refusal.FENCED);
             return false;
         }
-        boolean within = CompletedRequests.withinSpan(key.request(), lowWater);
+        boolean within =
+                CompletedRequests.withinSpan(
+                        key.request(), lowWater, data.options.limits().numberSpan());
         if (!within) {
             data.options.taken(Branch.NUMBERS_TOO_FAR_APART);
         }

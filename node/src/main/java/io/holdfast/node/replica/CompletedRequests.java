@@ -21,9 +21,9 @@ final class CompletedRequests {
         return lowWater;
     }
 
-    /** Whether a request is in the span that can be remembered. */
-    static boolean withinSpan(long request, long lowWater) {
-        return request >= lowWater && request - lowWater < MAX_SPAN;
+    /** Whether a request is one of the {@code span} that begin with the low water. */
+    static boolean withinSpan(long request, long lowWater, int span) {
+        return request >= lowWater && request - lowWater < span;
     }
 
     boolean contains(long request) {
@@ -38,7 +38,7 @@ final class CompletedRequests {
             return;
         }
         Invariant.check(
-                withinSpan(request, lowWater),
+                withinSpan(request, lowWater, MAX_SPAN),
                 "a request is near its session's low water",
                 request,
                 lowWater);

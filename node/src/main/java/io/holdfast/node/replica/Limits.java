@@ -9,6 +9,8 @@ package io.holdfast.node.replica;
  * @param unappliedBytes of entries numbered but not applied; beyond it clients are told BUSY
  * @param parked requests waiting for leadership to be confirmed; beyond it clients are told BUSY
  * @param syncWaiters requests waiting for a sync; beyond it clients are told BUSY
+ * @param numberSpan from a session's smallest unsettled request number to its newest; beyond it
+ *     clients are told BUSY. At most {@link CompletedRequests#MAX_SPAN}
  * @param sessions of a shard; one more and the oldest is forgotten, and its client fenced. The same
  *     on all replicas
  */
@@ -18,7 +20,9 @@ public record Limits(
         long unappliedBytes,
         int parked,
         int syncWaiters,
+        int numberSpan,
         int sessions) {
     /** What production uses. */
-    public static final Limits DEFAULT = new Limits(128, 8192, 128L << 20, 8192, 8192, 1024);
+    public static final Limits DEFAULT =
+            new Limits(128, 8192, 128L << 20, 8192, 8192, CompletedRequests.MAX_SPAN, 1024);
 }
