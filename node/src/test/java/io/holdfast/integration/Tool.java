@@ -54,6 +54,19 @@ public final class Tool implements AutoCloseable {
         }
     }
 
+    /** The folder of the launcher. */
+    public static Path projectRoot() {
+        Path at = Path.of("").toAbsolutePath();
+        while (!Files.isExecutable(at.resolve("holdfast"))) {
+            at = at.getParent();
+            if (at == null) {
+                throw new AssertionError(
+                        "no launcher 'holdfast' above " + Path.of("").toAbsolutePath());
+            }
+        }
+        return at;
+    }
+
     static Tool start(Map<String, String> environment, String... command) {
         return new Tool(List.of(command), environment);
     }

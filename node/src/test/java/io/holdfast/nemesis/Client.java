@@ -5,7 +5,6 @@ import static io.holdfast.proto.nbd.NbdProtocol.NBD_EPERM;
 
 import io.holdfast.nemesis.Operation.Kind;
 import io.holdfast.nemesis.Operation.State;
-import io.holdfast.simulation.RegisterChecker;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -47,7 +46,10 @@ final class Client implements Runnable {
     private final Random random;
 
     private final Map<Long, Operation> underWay = new LinkedHashMap<>();
+
+    /** Of an exclusive volume only. */
     private final List<Operation> inDoubt = new ArrayList<>();
+
     private final Deque<NbdSession> abandoned = new ArrayDeque<>();
     private @Nullable NbdSession session;
     private int node;
@@ -259,19 +261,19 @@ final class Client implements Runnable {
     private void end(Operation operation, long now) {
         operation.endedNanos = now;
         stage.ended(operation, history);
-        if (operation.kind != Kind.WRITE) {
+        if (operation.kind != Kind.WRITE || !exclusive) {
             return;
         }
         if (operation.state != State.DONE) {
             inDoubt.add(operation);
-        } else if (exclusive) {
-            inDoubt.removeIf(old -> {
-                boolean fenced = old.connection < connection && old.node != node;
-                if (fenced && old.settledNanos == RegisterChecker.NEVER) {
-                    old.settledNanos = now;
-                }
-                return fenced;
-            });
+            return;
         }
+        inDoubt.removeIf(old -> {
+            boolean fenced = old.connection < connection && old.node != node;
+            if (fenced) {
+                old.settledNanos = now;
+            }
+            return fenced;
+        });
     }
 }

@@ -1,5 +1,7 @@
 package io.holdfast.nemesis;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.holdfast.integration.Tool;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -20,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Three nodes, each with its network namespace and its small disk where this machine lets us; else
- * on the loopback interface, with their data in a folder. Who talks to them must be in {@link
- * #enterClientNetwork the clients' namespace}.
+ * on the loopback interface, with their data in a folder. Only {@link #amongClients} can talk to
+ * them.
  */
 final class Cluster implements AutoCloseable {
     static final int NODES = 3;
@@ -145,10 +147,35 @@ final class Cluster implements AutoCloseable {
         }
     }
 
-    /** What this thread and those that it starts do from now on happens where the clients are. */
-    void enterClientNetwork() {
-        if (network != null) {
-            Namespaces.enter(network.clients());
+    /** What is done in a place. */
+    interface Work {
+        void run() throws IOException, InterruptedException;
+    }
+
+    /**
+     * Does something where the clients are, in a thread of its own, and waits for its end: sockets,
+     * threads and processes that it makes are in the clients' namespace.
+     */
+    void amongClients(Work work) throws InterruptedException {
+        Throwable[] failure = new Throwable[1];
+        Thread thread =
+                Thread.ofPlatform()
+                        .name("among-clients")
+                        .start(() -> {
+                            try {
+                                if (network != null) {
+                                    Namespaces.enter(network.clients());
+                                }
+                                work.run();
+                            } catch (Throwable e) {
+                                failure[0] = e;
+                            }
+                        });
+        thread.join();
+        if (failure[0] instanceof Error error) {
+            throw error;
+        } else if (failure[0] != null) {
+            throw new IllegalStateException(failure[0].getMessage(), failure[0]);
         }
     }
 
@@ -209,6 +236,19 @@ final class Cluster implements AutoCloseable {
                         .map(node -> node.endpoint.httpAddress())
                         .collect(Collectors.joining(",")));
         return Tool.run(COMMAND_LIMIT, command.toArray(String[]::new));
+    }
+
+    /** The node that leads a volume's first shard; 0: none. */
+    int leader(String volume) throws IOException {
+        String json = cli("status", "--json").succeeds().output();
+        JsonNode status = new ObjectMapper().readTree(json.substring(json.indexOf('{')));
+        for (JsonNode line : status.path("volumes")) {
+            if (line.path("name").asText().equals(volume)) {
+                String leader = line.path("shards").path(0).path("leader").asText("");
+                return leader.startsWith("node") ? Integer.parseInt(leader.substring(4)) : 0;
+            }
+        }
+        return 0;
     }
 
     /**

@@ -149,9 +149,13 @@ final class NbdSession implements AutoCloseable {
         return data;
     }
 
-    /** Closes as the death of the client would: without a word. */
     @Override
     public void close() {
+        hangUp();
+    }
+
+    /** Closes as the death of the client would: without a word. */
+    void hangUp() {
         try {
             socket.close();
         } catch (IOException e) {

@@ -91,25 +91,7 @@ final class Run implements AutoCloseable {
     /** Runs to the end or the first broken promise. */
     Verdict run() throws IOException, InterruptedException {
         cluster.prepare();
-        Throwable[] failure = new Throwable[1];
-        // A thread of its own, since it moves into the clients' namespace for good.
-        Thread stage =
-                Thread.ofPlatform()
-                        .name("nemesis")
-                        .start(() -> {
-                            try {
-                                cluster.enterClientNetwork();
-                                perform();
-                            } catch (InterruptedException e) {
-                                Thread.currentThread().interrupt();
-                            } catch (RuntimeException | Error e) {
-                                failure[0] = e;
-                            }
-                        });
-        stage.join();
-        if (failure[0] != null) {
-            throw new IllegalStateException("the run failed: " + failure[0], failure[0]);
-        }
+        cluster.amongClients(this::perform);
         return verdict;
     }
 
@@ -231,7 +213,7 @@ final class Run implements AutoCloseable {
             heals.add(faults.inflict(more, second, random));
             what.append(" and ").append(more.word).append(" node").append(second);
         }
-        long held = hold(fault);
+        long held = hold(fault == Fault.KILL_ALL || options.rounds() > 0);
         for (Faults.Heal heal : heals) {
             heal.heal();
         }
@@ -253,10 +235,10 @@ final class Run implements AutoCloseable {
     }
 
     /** Mostly shorter than what anyone waits for, sometimes longer than all time-outs. */
-    private long hold(Fault fault) throws InterruptedException {
+    private long hold(boolean briefly) throws InterruptedException {
         long began = System.nanoTime();
         int draw = random.nextInt(10);
-        if (fault == Fault.KILL_ALL || draw < 4) {
+        if (briefly || draw < 4) {
             pause(100 * MILLI, 2 * SECOND);
         } else if (draw < 8) {
             pause(2 * SECOND, 8 * SECOND);
