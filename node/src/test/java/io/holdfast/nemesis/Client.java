@@ -34,6 +34,10 @@ final class Client implements Runnable {
     private static final int DEPTH = 4;
     private static final long MEAN_PAUSE_NANOS = 8_000_000;
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(4);
+
+    /** Opening an exclusive volume waits for the last holder to go. */
+    private static final Duration EXCLUSIVE_CONNECT_LIMIT = Duration.ofSeconds(15);
+
     private static final long RETRY_NANOS = 100_000_000;
     private static final long REFUSED_NANOS = 400_000_000;
     private static final long SECOND = 1_000_000_000;
@@ -141,7 +145,9 @@ final class Client implements Runnable {
         try {
             NbdSession fresh =
                     NbdSession.open(
-                            stage.endpoint(node).nbdAddress(), history.volume, CONNECT_LIMIT);
+                            stage.endpoint(node).nbdAddress(),
+                            history.volume,
+                            exclusive ? EXCLUSIVE_CONNECT_LIMIT : CONNECT_LIMIT);
             if (fresh.isReadOnly()) {
                 fresh.close();
                 stage.verdict.note("attached read-only, another holds the volume", 1);

@@ -22,10 +22,12 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(value = 10, unit = TimeUnit.MINUTES)
 class StalledWriteIT {
-    private static final int ROUNDS = Integer.getInteger("holdfast.it.stalled.rounds", 4);
+    private static final int ROUNDS = Integer.getInteger("holdfast.it.stalled.rounds", 2);
     private static final String VOLUME = "data";
     private static final int REGISTER = 3;
-    private static final Duration STEP = Duration.ofSeconds(10);
+
+    /** Longer than {@link #TAKE_OVER_NANOS}: opening waits as well for the holder to go. */
+    private static final Duration STEP = Duration.ofSeconds(45);
 
     /** The client's, much less than the volume's: the old write is still wanted when it goes on. */
     private static final Duration PATIENCE = Duration.ofSeconds(2);
