@@ -157,7 +157,7 @@ final class Client implements Runnable {
             }
             session = fresh;
             // Most are more patient than the volume; some come back while it still tries.
-            patienceNanos = (random.nextInt(3) == 0 ? 2 + random.nextInt(6) : 45) * SECOND;
+            patienceNanos = (random.nextInt(3) == 0 ? 2 + random.nextInt(6) : 60) * SECOND;
             leaveAtNanos = System.nanoTime() + (5 + random.nextInt(60)) * SECOND;
         } catch (IOException e) {
             moveOn();

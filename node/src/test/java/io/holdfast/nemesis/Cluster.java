@@ -108,7 +108,7 @@ final class Cluster implements AutoCloseable {
     private List<String> command(int node, Path conf) {
         List<String> command = new ArrayList<>(List.of("setsid"));
         if (network != null) {
-            command.addAll(List.of("ip", "netns", "exec", network.namespace(node)));
+            command.addAll(List.of("nsenter", network.netOption(node)));
         }
         command.addAll(List.of(launcher.toString(), "node", "--config", conf.toString()));
         return command;

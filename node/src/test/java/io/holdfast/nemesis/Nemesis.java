@@ -3,6 +3,7 @@ package io.holdfast.nemesis;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.function.Consumer;
 
 /**
@@ -14,20 +15,14 @@ final class Nemesis {
 
     /** The launcher gives its own path as first argument. */
     public static void main(String[] args) throws InterruptedException {
-        Options options;
         try {
-            String[] rest = new String[args.length - 1];
-            System.arraycopy(args, 1, rest, 0, rest.length);
-            options = Options.parse(rest);
-        } catch (Options.Wrong wrong) {
-            System.err.println("holdfast: " + wrong.getMessage());
-            System.exit(2);
-            return;
-        }
-        try {
+            Options options = Options.parse(Arrays.copyOfRange(args, 1, args.length));
             Report report = run(options, Path.of(args[0]), System.err::println);
             System.out.print(options.json() ? report.json() + "\n" : report.text());
             System.exit(report.verdict().violation() == null ? 0 : 1);
+        } catch (Options.Wrong wrong) {
+            System.err.println("holdfast: " + wrong.getMessage());
+            System.exit(2);
         } catch (IOException | RuntimeException e) {
             System.err.println("holdfast: nemesis: " + e.getMessage());
             System.exit(1);
@@ -36,7 +31,7 @@ final class Nemesis {
 
     /** Runs, cleans up whatever happens, and keeps the files if something was wrong. */
     static Report run(Options options, Path launcher, Consumer<String> log)
-            throws IOException, InterruptedException {
+            throws IOException, InterruptedException, Options.Wrong {
         Path dir = options.dir();
         if (dir == null) {
             dir = Files.createTempDirectory("holdfast-nemesis-");
@@ -44,7 +39,7 @@ final class Nemesis {
             Files.createDirectories(dir);
             try (var files = Files.list(dir)) {
                 if (files.findAny().isPresent()) {
-                    throw new IOException("--dir " + dir + ": is not empty");
+                    throw new Options.Wrong("--dir " + dir + ": is not empty");
                 }
             }
         }

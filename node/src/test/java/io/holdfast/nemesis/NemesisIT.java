@@ -3,7 +3,6 @@ package io.holdfast.nemesis;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.holdfast.integration.Tool;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
@@ -39,7 +38,7 @@ class NemesisIT {
         assertThat(report.checks()).isGreaterThanOrEqualTo(KILL_ROUNDS);
     }
 
-    private static Report run(Options options) throws IOException, InterruptedException {
+    private static Report run(Options options) throws Exception {
         Report report =
                 Nemesis.run(options, Tool.projectRoot().resolve("holdfast"), System.out::println);
         System.out.print(report.text());

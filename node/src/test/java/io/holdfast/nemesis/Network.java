@@ -60,7 +60,7 @@ final class Network implements AutoCloseable {
 
     /** Why there can be no such network here; empty: there can. */
     static String missing() {
-        if (!System.getProperty("user.name", "").equals("root")) {
+        if (!Shell.isRoot()) {
             return "it needs root";
         }
         if (!Shell.tries("ip", "-V")) {
@@ -71,7 +71,7 @@ final class Network implements AutoCloseable {
             if (!Shell.tries("ip", "netns", "add", probe)) {
                 return "this process may not make network namespaces";
             }
-            if (!Shell.tries("ip", "netns", "exec", probe, "iptables", "-w", "-L", "INPUT")) {
+            if (!Shell.tries("nsenter", "--net=/run/netns/" + probe, "iptables", "-w", "-L", "INPUT")) {
                 return "it needs iptables (Debian package iptables)";
             }
             return "";
@@ -82,6 +82,14 @@ final class Network implements AutoCloseable {
 
     String namespace(int node) {
         return base + node;
+    }
+
+    /**
+     * For nsenter, which becomes the command. ({@code ip netns exec} would give it mounts of its own
+     * as well: copies that keep loop devices in use.)
+     */
+    String netOption(int node) {
+        return "--net=/run/netns/" + namespace(node);
     }
 
     String clients() {
@@ -114,7 +122,7 @@ final class Network implements AutoCloseable {
     private void iptables(int node, String... rule) {
         Shell.run(
                 Shell.words(
-                        List.of("ip", "netns", "exec", namespace(node), "iptables", "-w"), rule));
+                        List.of("nsenter", netOption(node), "iptables", "-w"), rule));
     }
 
     /** A run that was killed could not clean up; its process id is in the names. */

@@ -10,7 +10,7 @@ import java.util.concurrent.locks.LockSupport;
 /** Reads every register of a volume while clients rest and no fault is on. */
 final class ReadBack {
     private static final Duration STEP_LIMIT = Duration.ofSeconds(5);
-    private static final long LIMIT_NANOS = 40_000_000_000L;
+    private static final long LIMIT_NANOS = 60_000_000_000L;
     private static final long RETRY_NANOS = 200_000_000;
 
     private ReadBack() {}

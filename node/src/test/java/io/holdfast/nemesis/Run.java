@@ -24,11 +24,11 @@ final class Run implements AutoCloseable {
     private static final int FAULTS_PER_CHECK = 6;
     private static final long MILLI = 1_000_000;
     private static final long SECOND = 1000 * MILLI;
-    private static final Duration START_LIMIT = Duration.ofMinutes(2);
-    private static final Duration HEAL_LIMIT = Duration.ofSeconds(90);
+    private static final Duration START_LIMIT = Duration.ofMinutes(4);
+    private static final Duration HEAL_LIMIT = Duration.ofMinutes(3);
 
     /** Longer than the most patient client waits. */
-    private static final Duration REST_LIMIT = Duration.ofMinutes(1);
+    private static final Duration REST_LIMIT = Duration.ofSeconds(90);
 
     private static final Duration EQUAL_LIMIT = Duration.ofMinutes(1);
     private static final long PROGRESS_NANOS = 15 * SECOND;
@@ -45,6 +45,7 @@ final class Run implements AutoCloseable {
     private final Random random;
     private final long beganNanos = System.nanoTime();
     private long progressNanos = beganNanos;
+    private long tormentNanos = beganNanos;
     private int faultsDone;
     private int checksDone;
 
@@ -166,7 +167,7 @@ final class Run implements AutoCloseable {
     private boolean isOver() {
         return options.rounds() > 0
                 ? faultsDone >= options.rounds()
-                : System.nanoTime() - beganNanos > options.length().toNanos();
+                : System.nanoTime() - tormentNanos > options.length().toNanos();
     }
 
     private boolean broken() {
@@ -174,6 +175,7 @@ final class Run implements AutoCloseable {
     }
 
     private void torment() throws InterruptedException {
+        tormentNanos = System.nanoTime();
         int perCheck = options.rounds() > 0 ? 1 : FAULTS_PER_CHECK;
         while (!isOver() && !broken()) {
             pause(300 * MILLI, 3 * SECOND);

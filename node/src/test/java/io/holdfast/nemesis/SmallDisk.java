@@ -40,7 +40,7 @@ final class SmallDisk implements AutoCloseable {
 
     /** Why there can be none here; empty: there can. */
     static String missing() {
-        if (!System.getProperty("user.name", "").equals("root")) {
+        if (!Shell.isRoot()) {
             return "it needs root";
         }
         if (!Shell.tries("losetup", "-f")) {

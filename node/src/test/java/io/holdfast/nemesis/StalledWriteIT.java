@@ -93,7 +93,7 @@ class StalledWriteIT {
             cluster.prepare();
             cluster.amongClients(() -> {
                 cluster.start();
-                assertThat(cluster.awaitServing(Duration.ofMinutes(2))).isEmpty();
+                assertThat(cluster.awaitServing(Duration.ofMinutes(4))).isEmpty();
                 cluster.cli(
                                 "volume",
                                 "create",
