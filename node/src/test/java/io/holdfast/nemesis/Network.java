@@ -71,7 +71,8 @@ final class Network implements AutoCloseable {
             if (!Shell.tries("ip", "netns", "add", probe)) {
                 return "this process may not make network namespaces";
             }
-            if (!Shell.tries("nsenter", "--net=/run/netns/" + probe, "iptables", "-w", "-L", "INPUT")) {
+            if (!Shell.tries(
+                    "nsenter", "--net=/run/netns/" + probe, "iptables", "-w", "-L", "INPUT")) {
                 return "it needs iptables (Debian package iptables)";
             }
             return "";
@@ -85,8 +86,8 @@ final class Network implements AutoCloseable {
     }
 
     /**
-     * For nsenter, which becomes the command. ({@code ip netns exec} would give it mounts of its own
-     * as well: copies that keep loop devices in use.)
+     * For nsenter, which becomes the command. ({@code ip netns exec} would give it mounts of its
+     * own as well: copies that keep loop devices in use.)
      */
     String netOption(int node) {
         return "--net=/run/netns/" + namespace(node);
@@ -120,9 +121,7 @@ final class Network implements AutoCloseable {
     }
 
     private void iptables(int node, String... rule) {
-        Shell.run(
-                Shell.words(
-                        List.of("nsenter", netOption(node), "iptables", "-w"), rule));
+        Shell.run(Shell.words(List.of("nsenter", netOption(node), "iptables", "-w"), rule));
     }
 
     /** A run that was killed could not clean up; its process id is in the names. */

@@ -13,8 +13,7 @@ class VolumeHistoryTest {
     private final VolumeHistory history = new VolumeHistory("data", 0);
 
     private Operation operation(Kind kind, long value, long began, long ended, State state) {
-        Operation operation =
-                new Operation(kind, "client", 1, 1, REGISTER, 1, value, began);
+        Operation operation = new Operation(kind, "client", 1, 1, REGISTER, 1, value, began);
         operation.endedNanos = ended;
         operation.state = state;
         history.add(operation);
