@@ -77,7 +77,7 @@ class LauncherTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"up", "down", "node", "test", "simulate"})
+    @ValueSource(strings = {"up", "down", "node", "test", "simulate", "nemesis"})
     void helpOfTheLaunchersOwnCommandsNeedsNoBuildAndNoMaven(String command) throws Exception {
         String noBuild =
                 "ensure_built() { die 1 built; }; need_maven() { die 1 maven; }; main "
@@ -111,7 +111,8 @@ class LauncherTest {
         assertThat(bash("ensure_built() { die 1 built; }; main " + typed)).isEqualTo(2);
         assertThat(output)
                 .contains(answer)
-                .contains("Commands: up down node test simulate volume status debug bench version");
+                .contains(
+                        "Commands: up down node test simulate nemesis volume status debug bench version");
     }
 
     @Test

@@ -80,7 +80,7 @@ final class ComposeCluster extends TestCluster {
      * Makes the image from what this build has made, without a registry, and starts three nodes.
      */
     static ComposeCluster start() {
-        Path module = projectRoot().resolve("node");
+        Path module = Tool.projectRoot().resolve("node");
         Path image = module.resolve("target/image");
         run(Map.of(), module.resolve("src/test/docker/engine").toString(), "base");
         run(Map.of(), "rm", "-rf", image.toString());
@@ -108,7 +108,7 @@ final class ComposeCluster extends TestCluster {
     }
 
     private static Path composeFile() {
-        return projectRoot().resolve("docker-compose.yml");
+        return Tool.projectRoot().resolve("docker-compose.yml");
     }
 
     private static void run(Map<String, String> environment, String... command) {

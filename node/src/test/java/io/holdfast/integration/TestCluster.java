@@ -3,8 +3,6 @@ package io.holdfast.integration;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,21 +27,9 @@ abstract class TestCluster implements AutoCloseable {
         return "nbd://127.0.0.1:" + nbdPort(node) + "/" + volume;
     }
 
-    static Path projectRoot() {
-        Path at = Path.of("").toAbsolutePath();
-        while (!Files.isExecutable(at.resolve("holdfast"))) {
-            at = at.getParent();
-            if (at == null) {
-                throw new AssertionError(
-                        "no launcher 'holdfast' above " + Path.of("").toAbsolutePath());
-            }
-        }
-        return at;
-    }
-
     static Tool.Result launcher(String... arguments) {
         List<String> command = new ArrayList<>();
-        command.add(projectRoot().resolve("holdfast").toString());
+        command.add(Tool.projectRoot().resolve("holdfast").toString());
         command.addAll(List.of(arguments));
         return Tool.run(COMMAND_LIMIT, Map.of(), command);
     }

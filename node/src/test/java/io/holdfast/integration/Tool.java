@@ -13,10 +13,10 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** Runs a program, bounded in time, and keeps what it said. */
-final class Tool implements AutoCloseable {
+public final class Tool implements AutoCloseable {
     /** How a program ended. */
-    record Result(int exit, String output) {
-        Result succeeds() {
+    public record Result(int exit, String output) {
+        public Result succeeds() {
             if (exit != 0) {
                 throw new AssertionError("exit code " + exit + ":\n" + output);
             }
@@ -54,6 +54,19 @@ final class Tool implements AutoCloseable {
         }
     }
 
+    /** The folder of the launcher. */
+    public static Path projectRoot() {
+        Path at = Path.of("").toAbsolutePath();
+        while (!Files.isExecutable(at.resolve("holdfast"))) {
+            at = at.getParent();
+            if (at == null) {
+                throw new AssertionError(
+                        "no launcher 'holdfast' above " + Path.of("").toAbsolutePath());
+            }
+        }
+        return at;
+    }
+
     static Tool start(Map<String, String> environment, String... command) {
         return new Tool(List.of(command), environment);
     }
@@ -74,7 +87,7 @@ final class Tool implements AutoCloseable {
     }
 
     /** Runs a program to its end. */
-    static Result run(Duration limit, String... command) {
+    public static Result run(Duration limit, String... command) {
         return run(limit, Map.of(), Arrays.asList(command));
     }
 

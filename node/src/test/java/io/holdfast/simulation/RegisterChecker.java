@@ -22,11 +22,11 @@ import java.util.TreeMap;
  * others are backward zones. So: forward zones must not overlap, and no backward zone may lie
  * within a forward one. (Two backward zones never conflict.)
  */
-final class RegisterChecker {
+public final class RegisterChecker {
     private RegisterChecker() {}
 
     /** The time at which an operation that never ended has ended. */
-    static final long NEVER = Long.MAX_VALUE;
+    public static final long NEVER = Long.MAX_VALUE;
 
     /**
      * A write or a read.
@@ -35,7 +35,7 @@ final class RegisterChecker {
      * @param ended {@link #NEVER} for a write in doubt; it need not have taken effect then
      * @param certain an acknowledged write; one that is not and that nobody read is left out
      */
-    record Operation(boolean write, long value, long began, long ended, boolean certain) {}
+    public record Operation(boolean write, long value, long began, long ended, boolean certain) {}
 
     private static final class Cluster {
         final long value;
@@ -73,7 +73,7 @@ final class RegisterChecker {
      * @param initial what the register held before everything; nobody writes that value
      * @return what is wrong; empty: linearizable
      */
-    static Optional<String> check(long initial, List<Operation> history) {
+    public static Optional<String> check(long initial, List<Operation> history) {
         TreeMap<Long, Cluster> clusters = new TreeMap<>();
         Cluster start = new Cluster(initial);
         start.written = true;

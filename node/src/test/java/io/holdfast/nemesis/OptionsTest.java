@@ -1,0 +1,51 @@
+package io.holdfast.nemesis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** The command line of the nemesis. */
+class OptionsTest {
+    private static Options parse(String line) throws Options.Wrong {
+        return Options.parse(line.isEmpty() ? new String[0] : line.split(" ", -1));
+    }
+
+    @Test
+    void nothingGivenMeansAllFaultsForFiveMinutes() throws Exception {
+        Options options = parse("");
+        assertThat(options.length()).isEqualTo(Duration.ofMinutes(5));
+        assertThat(options.rounds()).isZero();
+        assertThat(options.faults()).containsExactly(Fault.values());
+        assertThat(options.seed()).isNotNegative();
+    }
+
+    @Test
+    void takesWhatIsGiven() throws Exception {
+        Options options = parse("--rounds 200 --seed 7 --faults kill,kill-all --dir /tmp/x --json");
+        assertThat(options.rounds()).isEqualTo(200);
+        assertThat(options.seed()).isEqualTo(7);
+        assertThat(options.faults()).containsExactly(Fault.KILL, Fault.KILL_ALL);
+        assertThat(options.dir()).hasToString("/tmp/x");
+        assertThat(options.json()).isTrue();
+        assertThat(options.keep()).isFalse();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "--minutes, needs a value",
+        "--minutes 0, --minutes 0: needs a whole number from 1",
+        "--seed x, --seed x: needs a whole number",
+        "--faults kil, '--faults kil: needs a list of kill,kill-all,pause'",
+        "--minutes 1 --rounds 2, exclude each other",
+        "--frob, does not know --frob",
+    })
+    void refusesWhatItDoesNotUnderstand(String line, String why) {
+        assertThatThrownBy(() -> parse(line))
+                .isInstanceOf(Options.Wrong.class)
+                .hasMessageContaining(why);
+    }
+}
