@@ -64,7 +64,7 @@ final class LossyCluster implements AutoCloseable {
                 Files.writeString(
                         lossy.cluster.nodeDir(node).resolve("node.conf"),
                         "node.data-directory = \""
-                                + Files.createDirectory(disk.path().resolve("data"))
+                                + disk.path().resolve("data")
                                 + "\"\n"
                                 + settings,
                         StandardOpenOption.APPEND);

@@ -62,7 +62,7 @@ final class LossyDisk implements AutoCloseable {
         command.add(source.toString());
         String flags =
                 Tool.run(LIMIT, "pkg-config", "fuse3", "--cflags", "--libs").succeeds().output();
-        command.addAll(List.of(flags.strip().split("\\s+")));
+        command.addAll(List.of(flags.strip().split("\\s+", -1)));
         Tool.run(LIMIT, Map.of(), command).succeeds();
         return program;
     }
@@ -111,7 +111,7 @@ final class LossyDisk implements AutoCloseable {
                 () -> command("loss " + Long.toUnsignedString(seed) + (dropAll ? " drop" : "")));
         Map<String, Long> numbers = new LinkedHashMap<>();
         try {
-            for (String pair : Files.readString(control).strip().split(" ")) {
+            for (String pair : Files.readString(control).strip().split(" ", -1)) {
                 int equals = pair.indexOf('=');
                 numbers.put(pair.substring(0, equals), Long.parseLong(pair.substring(equals + 1)));
             }
