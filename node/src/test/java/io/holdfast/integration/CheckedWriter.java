@@ -64,8 +64,10 @@ final class CheckedWriter implements AutoCloseable {
     private static final String WRITE =
             """
             DEPTH, LONGEST = 8, 8
-            FLUSH, FUA, ZERO = 0.04, 0.04, 0.06
             rng = random.Random(int(os.environ["SEED"]))
+            # Seldom, too: a sync for one request leaves little that is not synced.
+            FLUSH = rng.choice([0.001, 0.01, 0.04])
+            FUA, ZERO = FLUSH / 2, 0.06
             acknowledged_lasts = os.environ["PROMISE"] == "ACKNOWLEDGED"
             flying, busy, acknowledged = {}, set(), {}
             done = collections.Counter()

@@ -98,7 +98,7 @@ class PowerLossIT {
                     FioJob.endlessWrites(
                             cluster.nbdUri(1 + random.nextInt(3), "load"),
                             2 * MEBIBYTES,
-                            1 + random.nextInt(64),
+                            1 << random.nextInt(10),
                             500)) {
                 LockSupport.parkNanos(
                         TimeUnit.MILLISECONDS.toNanos(random.nextInt(LONGEST_LOAD_MILLIS)));
