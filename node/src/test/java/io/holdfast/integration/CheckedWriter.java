@@ -65,11 +65,10 @@ final class CheckedWriter implements AutoCloseable {
             """
             DEPTH, LONGEST = 8, 8
             rng = random.Random(int(os.environ["SEED"]))
-            # Seldom, too: a sync for one request leaves little that is not synced.
-            FLUSH = rng.choice([0.001, 0.01, 0.04])
+            FLUSH = float(os.environ["FLUSHES"])
             FUA, ZERO = FLUSH / 2, 0.06
             acknowledged_lasts = os.environ["PROMISE"] == "ACKNOWLEDGED"
-            flying, busy, acknowledged = {}, set(), {}
+            flying, busy, acknowledged, told = {}, set(), {}, []
             done = collections.Counter()
 
             def lasts(block, version):
@@ -104,6 +103,9 @@ final class CheckedWriter implements AutoCloseable {
             def answered(kind, what):
                 done[kind] += 1
                 if kind == "flush":
+                    if what and not told:
+                        told.append(True)
+                        print("flushed", flush=True)
                     for b, version in what.items():
                         lasts(b, version)
                         if acknowledged.get(b) == version:
@@ -186,8 +188,12 @@ final class CheckedWriter implements AutoCloseable {
         this.tool = tool;
     }
 
-    /** Starts writing; ends when {@link #stop} is called or the connection breaks. */
-    static CheckedWriter start(String uri, Path state, long seed, Promise promise)
+    /**
+     * Starts writing; ends when {@link #stop} is called or the connection breaks.
+     *
+     * @param flushes part of its requests, 0 to 1
+     */
+    static CheckedWriter start(String uri, Path state, long seed, Promise promise, double flushes)
             throws IOException {
         Path stop = state.resolveSibling(state.getFileName() + ".stop");
         Files.deleteIfExists(stop);
@@ -199,18 +205,28 @@ final class CheckedWriter implements AutoCloseable {
                                 "STATE", state.toString(),
                                 "STOP", stop.toString(),
                                 "SEED", Long.toString(seed),
+                                "FLUSHES", Double.toString(flushes),
                                 "PROMISE", promise.name()),
                         Tool.nbdsh("-c", COMMON + WRITE)));
     }
 
     /** Waits until it has a connection, so that it is under way. */
     void awaitConnected() {
+        awaitSaid("connected");
+    }
+
+    /** Waits until there is something that was flushed. */
+    void awaitFlushed() {
+        awaitSaid("flushed");
+    }
+
+    private void awaitSaid(String word) {
         TestCluster.await(
-                "the checked writer to be connected",
+                "the checked writer to be " + word,
                 LIMIT,
                 () -> {
                     assertRunning();
-                    return tool.output().contains("connected");
+                    return tool.output().lines().anyMatch(word::equals);
                 });
     }
 
@@ -234,7 +250,7 @@ final class CheckedWriter implements AutoCloseable {
     }
 
     private static String summary(Tool.Result result) {
-        return result.output().replace("connected", "").strip();
+        return result.output().lines().reduce("", (before, line) -> line);
     }
 
     /**

@@ -39,6 +39,9 @@ class PowerLossIT {
 
     private static final Duration IN_SYNC_LIMIT = Duration.ofSeconds(60);
 
+    /** Parts of all requests. One after few writes leaves little that is not synced. */
+    private static final double[] FLUSHES = {0.001, 0.01, 0.04};
+
     @TempDir Path dir;
 
     private final Map<String, Long> lost = new LinkedHashMap<>();
@@ -89,7 +92,8 @@ class PowerLossIT {
                         cluster.nbdUri(1 + random.nextInt(3), "checked"),
                         state(),
                         seed,
-                        Promise.FLUSHED)) {
+                        Promise.FLUSHED,
+                        FLUSHES[random.nextInt(FLUSHES.length)])) {
             writer.awaitConnected();
             try (FioJob flushed = FioJob.flushedWrites(uri, MEBIBYTES, seed)) {
                 flushed.longestWriteMillis();
@@ -129,7 +133,8 @@ class PowerLossIT {
                         cluster.nbdUri(1 + victim % 3, "checked"),
                         state(),
                         seed,
-                        Promise.ACKNOWLEDGED)) {
+                        Promise.ACKNOWLEDGED,
+                        FLUSHES[random.nextInt(FLUSHES.length)])) {
             writer.awaitConnected();
             pause(random);
             cluster.kill(victim);
@@ -156,7 +161,8 @@ class PowerLossIT {
                         cluster.nbdUri(1 + random.nextInt(3), "checked"),
                         state(),
                         seed,
-                        Promise.ACKNOWLEDGED)) {
+                        Promise.ACKNOWLEDGED,
+                        FLUSHES[random.nextInt(FLUSHES.length)])) {
             writer.awaitConnected();
             pause(random);
             cluster.kill(LossyCluster.allNodes());
@@ -180,9 +186,8 @@ class PowerLossIT {
             }
             try (CheckedWriter writer =
                     CheckedWriter.start(
-                            cluster.nbdUri(1, "checked"), state(), SEED, Promise.FLUSHED)) {
-                writer.awaitConnected();
-                LockSupport.parkNanos(TimeUnit.SECONDS.toNanos(2));
+                            cluster.nbdUri(1, "checked"), state(), SEED, Promise.FLUSHED, 0.04)) {
+                writer.awaitFlushed();
                 cluster.kill(LossyCluster.allNodes());
                 System.out.println(writer.awaitBroken());
             }
