@@ -4,6 +4,8 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 
 /** fio over its nbd engine, writing at random places and verifying what it wrote. */
 final class FioJob implements AutoCloseable {
@@ -38,6 +40,62 @@ final class FioJob implements AutoCloseable {
                         "--verify_state_save=0",
                         "--randrepeat=0",
                         "--output-format=json"));
+    }
+
+    /**
+     * Writes {@code mebibytes} in blocks of 4 KiB at random places, each once, with a flush after
+     * every eighth and after the last. {@link #checkFlushed} finds out whether they are there.
+     *
+     * @param seed tells these blocks from those of another run
+     */
+    static FioJob flushedWrites(String uri, int mebibytes, long seed) {
+        return new FioJob(
+                flushed(uri, mebibytes, seed, "--fsync=8", "--end_fsync=1", "--do_verify=0"));
+    }
+
+    /** Fails unless all that {@link #flushedWrites} wrote is there. */
+    static void checkFlushed(String uri, int mebibytes, long seed) {
+        try (Tool fio = flushed(uri, mebibytes, seed, "--verify_only", "--verify_fatal=1")) {
+            fio.await(LIMIT).succeeds();
+        }
+    }
+
+    private static Tool flushed(String uri, int mebibytes, long seed, String... more) {
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                "fio",
+                                "--name=flushed",
+                                "--ioengine=nbd",
+                                "--uri=" + uri,
+                                "--rw=randwrite",
+                                "--bs=4k",
+                                "--iodepth=8",
+                                "--size=" + mebibytes + "m",
+                                "--verify=crc32c",
+                                "--verify_state_save=0",
+                                "--randseed=" + seed,
+                                "--output-format=json"));
+        command.addAll(List.of(more));
+        return Tool.start(command.toArray(String[]::new));
+    }
+
+    /** Writes until it is killed or its connection breaks, with a flush after every few. */
+    static FioJob endlessWrites(String uri, int mebibytes, int writesPerFlush, int perSecond) {
+        return new FioJob(
+                Tool.start(
+                        "fio",
+                        "--name=endless",
+                        "--ioengine=nbd",
+                        "--uri=" + uri,
+                        "--rw=randwrite",
+                        "--bsrange=4k-64k",
+                        "--iodepth=16",
+                        "--size=" + mebibytes + "m",
+                        "--fsync=" + writesPerFlush,
+                        "--rate_iops=" + perSecond,
+                        "--time_based",
+                        "--runtime=" + LIMIT.toSeconds()));
     }
 
     boolean isRunning() {

@@ -15,6 +15,7 @@ import java.util.List;
 final class LocalCluster extends TestCluster {
     private static final int FIRST_BASE_PORT = 22000;
     private static final int LAST_BASE_PORT = 28000;
+    private static final Duration SIGNAL_LIMIT = Duration.ofSeconds(10);
 
     private final Path dir;
     private final int nodes;
@@ -104,14 +105,16 @@ final class LocalCluster extends TestCluster {
 
     /** Sends a signal to a node: KILL, STOP, CONT, TERM. */
     void signal(int node, String name) {
-        Tool.run(Duration.ofSeconds(10), "kill", "-" + name, Long.toString(pid(node))).succeeds();
+        Tool.run(SIGNAL_LIMIT, "kill", "-" + name, Long.toString(pid(node))).succeeds();
     }
 
     /** kill -9 of some nodes at once; waits until their processes are gone. */
     void kill(int... victims) {
+        List<String> command = new ArrayList<>(List.of("kill", "-KILL"));
         for (int node : victims) {
-            signal(node, "KILL");
+            command.add(Long.toString(pid(node)));
         }
+        Tool.run(SIGNAL_LIMIT, command.toArray(String[]::new)).succeeds();
         for (int node : victims) {
             ProcessHandle.of(pid(node)).ifPresent(LocalCluster::awaitEnd);
         }

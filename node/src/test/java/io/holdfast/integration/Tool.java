@@ -101,6 +101,11 @@ public final class Tool implements AutoCloseable {
         return process.isAlive();
     }
 
+    /** What the process runs now; empty when it has ended. */
+    String commandLine() {
+        return process.info().commandLine().orElse("");
+    }
+
     String output() {
         try {
             return Files.readString(log, StandardCharsets.UTF_8);

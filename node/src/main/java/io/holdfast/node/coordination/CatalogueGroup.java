@@ -37,6 +37,7 @@ import io.holdfast.node.port.Coordinator.NodeState;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -51,6 +52,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -69,6 +71,9 @@ final class CatalogueGroup implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(CatalogueGroup.class);
 
     private static final String NAME = "catalogue";
+
+    /** Of Raft, below the data directory. */
+    private static final String DIRECTORY = "coordination";
 
     /** How long each step of closing may take. */
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(2);
@@ -183,17 +188,7 @@ final class CatalogueGroup implements AutoCloseable {
         await(cluster.start(), "cannot bind " + self);
         await(communication.start(), "cannot start messaging");
         running = true;
-        Serializer serializer = Serializer.using(RaftNamespaces.RAFT_PROTOCOL);
-        RaftContext context =
-                new RaftContext(
-                        NAME,
-                        FixedMembers.id(config.self()),
-                        members,
-                        new RaftServerCommunicator(NAME, serializer, communication),
-                        storage(),
-                        new DefaultPrimitiveTypeRegistry(List.of(type)),
-                        threads,
-                        false);
+        RaftContext context = openRaft();
         raft = context;
         boolean alone = config.nodes().size() == 1;
         context.setElectionTimeout(alone ? ELECTION_TIMEOUT_ALONE : ELECTION_TIMEOUT);
@@ -202,6 +197,52 @@ final class CatalogueGroup implements AutoCloseable {
         checkMembers(context.getCluster().getConfiguration());
         // Completes with a majority only; a session says sooner that there is one.
         var _ = context.getCluster().bootstrap(memberIds());
+    }
+
+    /**
+     * Atomix does not sync its files (D3), so after a power loss they may be such as it cannot
+     * read: a log of no length is enough. They are set aside, and this node takes part like one
+     * that has lost its disk: the others have the catalogue, and each node what it has seen of it.
+     */
+    private RaftContext openRaft() throws IOException {
+        try {
+            return newRaft();
+        } catch (RuntimeException e) {
+            Path aside = setAside();
+            LOG.error("Atomix cannot read its files: kept as {}, starting without", aside, e);
+            return newRaft();
+        }
+    }
+
+    private RaftContext newRaft() {
+        Serializer serializer = Serializer.using(RaftNamespaces.RAFT_PROTOCOL);
+        return new RaftContext(
+                NAME,
+                FixedMembers.id(config.self()),
+                members,
+                new RaftServerCommunicator(NAME, serializer, communication),
+                storage(),
+                new DefaultPrimitiveTypeRegistry(List.of(type)),
+                threads,
+                false);
+    }
+
+    private Path setAside() throws IOException {
+        Path aside = directory().resolveSibling(DIRECTORY + ".unreadable");
+        if (Files.exists(aside)) {
+            // One is enough to look at; a machine with bad power must not fill its disk with them.
+            try (Stream<Path> files = Files.list(aside)) {
+                for (Path file : (Iterable<Path>) files::iterator) {
+                    Files.delete(file);
+                }
+            }
+            Files.delete(aside);
+        }
+        return Files.move(directory(), aside);
+    }
+
+    private Path directory() {
+        return config.dataDirectory().resolve(DIRECTORY);
     }
 
     private List<MemberId> memberIds() {
@@ -233,10 +274,9 @@ final class CatalogueGroup implements AutoCloseable {
     }
 
     private RaftStorage storage() {
-        Path directory = config.dataDirectory().resolve("coordination");
         return RaftStorage.builder()
                 .withPrefix(NAME)
-                .withDirectory(directory.toFile())
+                .withDirectory(directory().toFile())
                 .withStorageLevel(StorageLevel.DISK)
                 .withMaxSegmentSize(segmentBytes)
                 .withMaxEntrySize(Math.min(CatalogueCodec.MAX_ENTRY_BYTES, segmentBytes / 2))

@@ -128,8 +128,8 @@ public final class JournalStore implements Store {
         this.options = options;
         this.loop = loop;
         journalDirectory = directory.resolve("journal");
-        Files.createDirectories(journalDirectory);
-        Segments.syncDirectory(directory);
+        Segments.makeDataDirectory(directory);
+        Segments.makeDirectory(journalDirectory);
         List<AutoCloseable> opened = new ArrayList<>();
         try {
             lock = opened(opened, DirectoryLock.take(directory));

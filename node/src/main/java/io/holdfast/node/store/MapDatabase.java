@@ -8,7 +8,6 @@ import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -71,7 +70,8 @@ final class MapDatabase implements AutoCloseable {
     private final FlushOptions flushAndWait;
 
     MapDatabase(Path directory) throws IOException {
-        Files.createDirectories(directory);
+        // RocksDB syncs the names in its directory, but not the directory's own.
+        Segments.makeDirectory(directory);
         Cache cache = own(new LRUCache(BLOCK_CACHE_BYTES));
         BlockBasedTableConfig table =
                 new BlockBasedTableConfig()

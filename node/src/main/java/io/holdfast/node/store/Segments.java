@@ -88,6 +88,31 @@ final class Segments {
         }
     }
 
+    /** Makes a directory in one that exists, if it is not there; its name lasts. */
+    static void makeDirectory(Path directory) throws IOException {
+        Files.createDirectories(directory);
+        Path parent = directory.toAbsolutePath().getParent();
+        if (parent != null) {
+            syncDirectory(parent);
+        }
+    }
+
+    /**
+     * Makes the data directory and what is missing above it; their names last before anything is
+     * kept below them. A directory that is there is left to whoever made it, who may not even let
+     * this process read the one above.
+     */
+    static void makeDataDirectory(Path directory) throws IOException {
+        if (Files.isDirectory(directory)) {
+            return;
+        }
+        Path parent = directory.toAbsolutePath().getParent();
+        if (parent != null) {
+            makeDataDirectory(parent);
+        }
+        makeDirectory(directory);
+    }
+
     /** Makes names made or removed in the directory last. */
     static void syncDirectory(Path directory) throws IOException {
         try (FileChannel channel = FileChannel.open(directory, StandardOpenOption.READ)) {

@@ -60,6 +60,27 @@ class CoordinatorCrashIT {
         }
     }
 
+    /** What a power loss may leave of files that are not synced: nothing, or zeroes. */
+    @Test
+    void nodesWithTornFilesJoinAgain() throws Exception {
+        List<Integer> ports = TestNodes.freePorts(3);
+        startAll(ports);
+        assertThat(nodes.getFirst().ask("create a 1", ASK_SECONDS)).isEqualTo("applied 1 ");
+        for (CoordinatorProcess node : nodes) {
+            node.kill();
+        }
+        Path log = Path.of("coordination", "catalogue-1.log");
+        Files.write(directory.resolve("node1").resolve(log), new byte[0]);
+        Path second = directory.resolve("node2").resolve(log);
+        Files.write(second, new byte[(int) Files.size(second)]);
+        startAll(ports);
+        for (CoordinatorProcess node : nodes) {
+            assertThat(node.ask("show", ASK_SECONDS)).contains("1");
+        }
+        assertThat(nodes.getFirst().ask("claim 1 0 2 1", ASK_SECONDS)).isEqualTo("applied 2 ");
+        assertThat(directory.resolve("node1").resolve("coordination.unreadable")).exists();
+    }
+
     @Test
     void aPausedNodeHealsByItself() throws Exception {
         List<Integer> ports = TestNodes.freePorts(3);
