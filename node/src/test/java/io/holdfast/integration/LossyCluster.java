@@ -152,7 +152,7 @@ final class LossyCluster implements AutoCloseable {
                         "start-node",
                         bootId(node).toString(),
                         cluster.nodeDir(node).toString(),
-                        TestCluster.projectRoot().resolve("holdfast").toString());
+                        Tool.projectRoot().resolve("holdfast").toString());
         // The launcher starts nodes that it does not see; so it must see this one.
         TestCluster.await(
                 "node " + node + " to be a Java process",

@@ -53,7 +53,7 @@ final class LossyDisk implements AutoCloseable {
 
     /** Compiles the file system; the program's path. */
     static Path compile(Path into) {
-        Path source = TestCluster.projectRoot().resolve("node/src/test/fuse/lossfs.c");
+        Path source = Tool.projectRoot().resolve("node/src/test/fuse/lossfs.c");
         Path program = into.resolve("lossfs");
         List<String> command =
                 new ArrayList<>(

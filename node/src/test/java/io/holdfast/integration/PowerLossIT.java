@@ -73,7 +73,7 @@ class PowerLossIT {
                 assertThat(lost.get("sectors_lost")).isPositive();
                 assertThat(lost.get("torn")).isPositive();
             } catch (IOException | RuntimeException | Error e) {
-                Path kept = TestCluster.projectRoot().resolve("node/target/powerloss-" + SEED);
+                Path kept = Tool.projectRoot().resolve("node/target/powerloss-" + SEED);
                 System.out.printf("failed, seed %d; logs and disks are in %s%n", SEED, kept);
                 lossy.keepEvidence(kept);
                 throw e;
