@@ -98,10 +98,13 @@ final class SimCluster {
         nodes.values().forEach(this::start);
     }
 
-    /** Starts a node that is down. */
-    void start(SimNode node) {
-        node.start();
+    /** Starts a node that is down; false: its disk does not let it. */
+    boolean start(SimNode node) {
+        if (!node.start()) {
+            return false;
+        }
         coordinator.nodeAlive(node.number);
+        return true;
     }
 
     List<ShardId> shards() {

@@ -82,7 +82,8 @@ final class SimFaults {
         over = true;
         cluster.network.mendAll();
         for (SimNode node : cluster.nodes()) {
-            node.setRoom(Room.ENOUGH);
+            heal(node);
+            giveRoom(node);
             if (keptDown.contains(node)) {
                 if (node.isUp()) {
                     node.crash();
@@ -90,6 +91,9 @@ final class SimFaults {
                 cluster.coordinator().nodeDead(node.number);
             } else {
                 node.resume();
+                if (node.isOutOfService()) {
+                    node.crash();
+                }
                 startNow(node);
             }
         }
@@ -157,7 +161,9 @@ final class SimFaults {
 
     private void startNow(SimNode node) {
         if (!node.isUp() && !down.contains(node)) {
-            cluster.start(node);
+            if (!cluster.start(node)) {
+                comeBack(node);
+            }
         }
     }
 
@@ -232,8 +238,45 @@ final class SimFaults {
     private void fillDisk() {
         SimNode node = anyNode();
         count("disks full");
-        node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
-        cluster.queue.after(aWhile(), () -> node.setRoom(Room.ENOUGH));
+        SimJournal journal = node.journal();
+        if (journal == null) {
+            node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
+        } else {
+            journal.disk()
+                    .leaveFree(
+                            random.between(0, 4) * cluster.options.storage().segmentBytes());
+        }
+        cluster.queue.after(aWhile(), () -> giveRoom(node));
+    }
+
+    private void giveRoom(SimNode node) {
+        SimJournal journal = node.journal();
+        if (journal == null) {
+            node.setRoom(Room.ENOUGH);
+        } else {
+            journal.disk().grow();
+        }
+    }
+
+    /** A store has failed: somebody looks after its disk and starts the node again. */
+    void diskFailed(SimNode node) {
+        int incarnation = node.incarnation();
+        cluster.queue.after(
+                aWhile(),
+                () -> {
+                    if (node.incarnation() == incarnation && node.isUp() && !over) {
+                        heal(node);
+                        node.crash();
+                        comeBack(node);
+                    }
+                });
+    }
+
+    private static void heal(SimNode node) {
+        SimJournal journal = node.journal();
+        if (journal != null) {
+            journal.disk().fail(0);
+        }
     }
 
     private void wipe() {
@@ -242,7 +285,6 @@ final class SimFaults {
             count("disks wiped");
             boolean wasUp = node.isUp();
             node.wipe();
-            cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(node.number));
             if (wasUp) {
                 comeBack(node);
             }

@@ -15,6 +15,7 @@ import java.util.List;
  * @param timeoutSeconds of the volume: when a call fails
  * @param connectionsNoticed volume clients are told when a node can be reached and when not
  * @param checkpointChance per turn of a node
+ * @param storage what nodes keep their replicas in
  * @param installBlocks blocks in one part of a catch-up by extents
  * @param midStepFault probability of a crash or pause before any one effect
  * @param dutyNanos simulated time with faults, before everything heals
@@ -35,6 +36,7 @@ record SimOptions(
         Timing timing,
         SimNetwork.Conditions network,
         Disk disk,
+        Storage storage,
         Faults faults,
         SimCoordinator.Mode coordinator,
         double turnEndsAtOnce,
@@ -52,6 +54,44 @@ record SimOptions(
 
     /** How long the disk takes. */
     record Disk(long writeMaxNanos, long syncMaxNanos, long readMaxNanos, double strayedSync) {}
+
+    /**
+     * What nodes keep their replicas in.
+     *
+     * @param real the production store on a simulated disk, else a model of it
+     * @param storeBytes of segments, 0: as the disk has room
+     * @param sectorBytes that the disk writes as a whole
+     */
+    record Storage(
+            boolean real,
+            long segmentBytes,
+            long checkpointBytes,
+            long cacheBytes,
+            long logCacheBytes,
+            long storeBytes,
+            int sectorBytes) {
+        /** The model. */
+        static final Storage MODEL = new Storage(false, 0, 0, 0, 0, 0, 0);
+
+        static Storage draw(SimRandom random, PlantedBug bug) {
+            boolean wanted = random.chance(REAL_SHARE);
+            if (!bug.isInStore() && (bug.isInModel() || !wanted)) {
+                return MODEL;
+            }
+            long segment = random.between(2, 8) * (64L << 10);
+            return new Storage(
+                    true,
+                    segment,
+                    random.between(1, 4) * segment / 2,
+                    random.chance(0.5) ? random.between(1, 40) * 1000L : 16L << 20,
+                    random.chance(0.5) ? random.between(1, 40) * 1000L : 1L << 20,
+                    random.chance(0.7) ? random.between(16, 24) * segment : 0,
+                    random.chance(0.5) ? 512 : 4096);
+        }
+    }
+
+    /** Share of the runs with the production store. */
+    private static final double REAL_SHARE = 0.3;
 
     /**
      * Which faults happen, and how far apart.
@@ -94,6 +134,7 @@ record SimOptions(
                     Timing.DEFAULT,
                     SimNetwork.Conditions.GOOD,
                     new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
+                    Storage.MODEL,
                     Faults.NONE,
                     SimCoordinator.Mode.SILENT,
                     1,
@@ -159,6 +200,7 @@ record SimOptions(
                 Timing.DEFAULT,
                 network,
                 disk,
+                Storage.draw(random.child("storage"), bug),
                 faults,
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
@@ -190,6 +232,7 @@ record SimOptions(
                 timing,
                 network,
                 disk,
+                storage,
                 faults,
                 coordinator,
                 turnEndsAtOnce,

@@ -8,10 +8,9 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -38,8 +37,8 @@ final class Checkpointer implements AutoCloseable {
     private final SegmentUsage usage;
     private final Executor loop;
     private final Listener listener;
-    private final ExecutorService thread =
-            Executors.newSingleThreadExecutor(Journal.daemon("store-checkpoint"));
+    private final Threads threads;
+    private final ExecutorService thread;
 
     private List<ShardId> dropped = new ArrayList<>();
     private @Nullable Running running;
@@ -56,6 +55,7 @@ final class Checkpointer implements AutoCloseable {
             NavigableMap<ShardId, ShardStore> shards,
             SegmentUsage usage,
             Executor loop,
+            Threads threads,
             Listener listener) {
         this.store = store;
         this.bootId = bootId;
@@ -66,6 +66,8 @@ final class Checkpointer implements AutoCloseable {
         this.usage = usage;
         this.loop = loop;
         this.listener = listener;
+        this.threads = threads;
+        thread = threads.one("store-checkpoint");
         extentsEstimate = database.extentsEstimate();
     }
 
@@ -147,12 +149,21 @@ final class Checkpointer implements AutoCloseable {
                         dropped, map.capture(changes), first, List.copyOf(usage.deadBefore(first)));
         dropped = new ArrayList<>();
         running = now;
-        thread.execute(() -> run(now, changes, end));
+        journal.sync()
+                .whenCompleteAsync(
+                        (synced, failure) -> {
+                            if (failure == null) {
+                                write(now, changes, end, synced);
+                            } else {
+                                now.durable.completeExceptionally(failure);
+                            }
+                            ended(now);
+                        },
+                        thread);
     }
 
-    private void run(Running now, MapChanges changes, long end) {
+    private void write(Running now, MapChanges changes, long end, long synced) {
         try {
-            long synced = journal.sync().join();
             Check.that(synced >= end, "a sync covers what was written before", synced, end);
             database.write(changes);
             extentsEstimate = database.extentsEstimate();
@@ -160,6 +171,9 @@ final class Checkpointer implements AutoCloseable {
         } catch (IOException | RuntimeException e) {
             now.durable.completeExceptionally(e);
         }
+    }
+
+    private void ended(Running now) {
         try {
             loop.execute(() -> finish(now));
         } catch (RejectedExecutionException e) {
@@ -195,9 +209,12 @@ final class Checkpointer implements AutoCloseable {
             return;
         }
         try {
-            now.durable.join();
-        } catch (CompletionException e) {
+            threads.await(now.durable);
+        } catch (ExecutionException e) {
             LOG.debug("A checkpoint ended with a failure, which is reported to the owners", e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return;
         }
         finish(now);
     }

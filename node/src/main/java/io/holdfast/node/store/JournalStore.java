@@ -21,12 +21,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
-import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
@@ -83,15 +80,15 @@ public final class JournalStore implements Store {
     private final SegmentTable segments;
     private final BlockReader blockReader;
     private final LogReader logReader;
-    private final ThreadPoolExecutor readers;
+    private final Threads threads;
+    private final ExecutorService readers;
     private final SegmentUsage usage;
     private final SpaceMeter meter;
     private final SegmentRemover remover;
     private final Cleaner cleaner;
 
     /** Reads and removes segments. */
-    private final ExecutorService cleaning =
-            Executors.newSingleThreadExecutor(Journal.daemon("store-clean"));
+    private final ExecutorService cleaning;
 
     private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
 
@@ -109,6 +106,7 @@ public final class JournalStore implements Store {
     private long cachedLogBytes;
     private long checkpointAt;
     private long entriesSinceCheckpoint;
+    private final boolean tailWasCut;
     private boolean failed;
     private boolean closed;
 
@@ -120,12 +118,40 @@ public final class JournalStore implements Store {
      *     unknown
      */
     public JournalStore(Path directory, StoreOptions options, Executor loop) throws IOException {
-        this(directory, options, loop, Disk.REAL);
+        this(directory, options, loop, Disk.REAL, Threads.REAL, RocksRows::new);
+    }
+
+    /**
+     * Opens a store with threads and a map that somebody else brings, as a simulator does.
+     *
+     * @param directory of any file system
+     * @throws StoreException see the other constructor
+     */
+    public JournalStore(
+            Path directory,
+            StoreOptions options,
+            Executor loop,
+            Threads threads,
+            Rows.Opener rows)
+            throws IOException {
+        this(directory, options, loop, Disk.REAL, threads, rows);
     }
 
     JournalStore(Path directory, StoreOptions options, Executor loop, Disk disk)
             throws IOException {
+        this(directory, options, loop, disk, Threads.REAL, RocksRows::new);
+    }
+
+    private JournalStore(
+            Path directory,
+            StoreOptions options,
+            Executor loop,
+            Disk disk,
+            Threads threads,
+            Rows.Opener rows)
+            throws IOException {
         this.options = options;
+        this.threads = threads;
         this.loop = loop;
         journalDirectory = directory.resolve("journal");
         Files.createDirectories(journalDirectory);
@@ -133,7 +159,7 @@ public final class JournalStore implements Store {
         List<AutoCloseable> opened = new ArrayList<>();
         try {
             lock = opened(opened, DirectoryLock.take(directory));
-            database = opened(opened, new MapDatabase(directory.resolve("map")));
+            database = opened(opened, new MapDatabase(rows.open(directory.resolve("map"))));
             database.upgrade();
             usage = new SegmentUsage(options.segmentBytes());
             map = new ExtentMap(database, options.cacheBytes());
@@ -150,6 +176,7 @@ public final class JournalStore implements Store {
             int covered = Place.segment(row.covered());
             List<Integer> deadAtStart = List.copyOf(usage.deadBefore(covered));
             JournalScan.End end = recover(row, tailMayBeLost);
+            tailWasCut = end.cut();
             // What the scan cut off; the last segment is counted again when it is begun.
             usage.from(Place.segment(end.place()) + (Place.offset(end.place()) == 0 ? 0 : 1))
                     .forEach(usage::removed);
@@ -166,6 +193,7 @@ public final class JournalStore implements Store {
                                     end,
                                     disk,
                                     loop,
+                                    threads,
                                     new SegmentFiles(),
                                     this::fail));
             checkpointAt = options.checkpointBytes() - end.scannedBytes();
@@ -190,22 +218,17 @@ public final class JournalStore implements Store {
                                     shards,
                                     usage,
                                     loop,
+                                    threads,
                                     new CheckpointEnds()));
             droppedInScan.forEach(checkpointer::drop);
             PageCacheFile.@Nullable Reader pageCache =
-                    Libc.get()
+                    Libc.of(directory)
                             .map(libc -> new PageCacheFile.Reader(libc, BlockReader.STAGING_BYTES))
                             .orElse(null);
             segments = new SegmentTable(journalDirectory, pageCache);
             readers =
-                    new ThreadPoolExecutor(
-                            options.readThreads(),
-                            options.readThreads(),
-                            0,
-                            TimeUnit.SECONDS,
-                            new ArrayBlockingQueue<>(MAX_WAITING_READS),
-                            Journal.daemon("store-read"),
-                            new ThreadPoolExecutor.CallerRunsPolicy());
+                    threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
+            cleaning = threads.one("store-clean");
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
             remover =
@@ -218,7 +241,7 @@ public final class JournalStore implements Store {
                             loop,
                             this::giveUpLog,
                             this::roomChanged);
-            cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop);
+            cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop, threads::nanoTime);
             cleaner.covered(covered);
             remover.release(deadAtStart);
         } catch (IOException | RuntimeException e) {
@@ -412,9 +435,12 @@ public final class JournalStore implements Store {
     private long syncNow() throws IOException {
         journal.write();
         try {
-            return journal.sync().join();
-        } catch (CompletionException e) {
+            return threads.await(journal.sync());
+        } catch (ExecutionException e) {
             throw new IOException("cannot sync the journal", e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted while the journal is synced", e);
         }
     }
 
@@ -873,6 +899,11 @@ public final class JournalStore implements Store {
     /** Live bytes of segments as the database has them, and as its extents add up to. */
     List<List<UsageRow>> recount() throws IOException {
         return List.of(database.usage(), database.count());
+    }
+
+    /** Whether the start cut off a torn or unsynced tail. */
+    boolean tailWasCut() {
+        return tailWasCut;
     }
 
     /** Begins a checkpoint now; map and owners agree. */
