@@ -359,6 +359,10 @@ final class SimCluster {
         for (ShardId shard : shards) {
             byte[] state = null;
             for (SimNode node : nodes.values()) {
+                SimJournal journal = node.journal();
+                if (journal != null) {
+                    journal.checkEnd();
+                }
                 oracle(shard).checkMap(node.number, node.store(shard));
                 byte[] own = node.replica(shard).shardState();
                 check(

@@ -41,6 +41,9 @@ final class SimDisk {
         /** With {@link PlantedBug#MAP_BEFORE_JOURNAL}: what the last sync should have made last. */
         private final TreeMap<Long, List<byte[]>> late = new TreeMap<>();
 
+        /** A sync has failed: the kernel may let go of pages that are not on the disk. */
+        private boolean syncFailed;
+
         private long size;
         private long syncedSize;
 
@@ -59,6 +62,8 @@ final class SimDisk {
 
     /** How the disk fails, while it does. */
     private double failChance;
+
+    private boolean syncFailed;
 
     private final SimRandom random;
     private final int sectorBytes;
@@ -179,7 +184,13 @@ final class SimDisk {
     }
 
     void write(Inode file, String name, ByteBuffer bytes, long offset) throws IOException {
-        failPerhaps(name);
+        try {
+            failPerhaps(name);
+        } catch (IOException e) {
+            int part = random.between(0, Math.min(bytes.remaining(), 2 * PAGE));
+            put(file, name, bytes.slice(bytes.position(), part), offset);
+            throw e;
+        }
         if (dyingWrites >= 0) {
             int part = (int) Math.min(bytes.remaining(), dyingWrites);
             dyingWrites -= part;
@@ -265,7 +276,13 @@ final class SimDisk {
 
     /** fsync. */
     void sync(Inode file, String name) throws IOException {
-        failPerhaps(name);
+        try {
+            failPerhaps(name);
+        } catch (IOException e) {
+            file.syncFailed |= !file.directory;
+            syncFailed |= !file.directory;
+            throw e;
+        }
         if (bug == PlantedBug.SYNC_IS_A_LIE) {
             return;
         }
@@ -328,9 +345,32 @@ final class SimDisk {
         dyingWrites = bytes;
     }
 
-    /** The process is dead. */
+    /**
+     * The process is dead. If a sync has failed, pages that never reached the disk leave the page
+     * cache.
+     */
     void dead() {
         dyingWrites = -1;
+        for (Inode file : names.values()) {
+            if (file.syncFailed) {
+                file.syncFailed = false;
+                loseUnsynced(file, random.between(0, 2) / 2.0);
+            }
+        }
+    }
+
+    /** Whether a sync has failed since {@link #trust}. */
+    boolean hasSyncFailed() {
+        return syncFailed;
+    }
+
+    /** Whoever uses the disk knows of everything that was wrong with it. */
+    void trust() {
+        syncFailed = false;
+    }
+
+    boolean isFull() {
+        return capacityBytes < Long.MAX_VALUE;
     }
 
     /** The power fails: what was not synced is decided now. */
@@ -396,6 +436,7 @@ final class SimDisk {
         syncedNames.clear();
         usedBytes = 0;
         failChance = 0;
+        syncFailed = false;
     }
 
     /** Damage at rest: one bit turns over. */

@@ -51,6 +51,18 @@ final class SimFaults {
         if (allowed.wipe()) {
             kinds.add(this::wipe);
         }
+        if (cluster.options.storage().real()) {
+            SimOptions.Storage storage = cluster.options.storage();
+            if (storage.stops()) {
+                kinds.add(this::stop);
+            }
+            if (storage.damage()) {
+                kinds.add(this::damage);
+            }
+            if (storage.failing()) {
+                kinds.add(this::failDisk);
+            }
+        }
         if (allowed.wrongHints()) {
             kinds.add(this::wrongHint);
         }
@@ -146,9 +158,19 @@ final class SimFaults {
     private void crash(SimNode node) {
         if (node.isUp()) {
             count("crashes");
-            node.crash();
-            comeBack(node);
+            SimJournal journal = node.journal();
+            if (journal != null && node.isRunning() && random.chance(0.5)) {
+                journal.killInNextWrite();
+            } else {
+                kill(node);
+            }
         }
+    }
+
+    /** The process dies now, and another will be started. */
+    void kill(SimNode node) {
+        node.crash();
+        comeBack(node);
     }
 
     private void comeBack(SimNode node) {
@@ -243,8 +265,7 @@ final class SimFaults {
             node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
         } else {
             journal.disk()
-                    .leaveFree(
-                            random.between(0, 4) * cluster.options.storage().segmentBytes());
+                    .leaveFree(random.between(0, 4) * cluster.options.storage().segmentBytes());
         }
         cluster.queue.after(aWhile(), () -> giveRoom(node));
     }
@@ -288,6 +309,44 @@ final class SimFaults {
             if (wasUp) {
                 comeBack(node);
             }
+        }
+    }
+
+    /** An orderly stop, as for an update. */
+    private void stop() {
+        SimNode node = anyNode();
+        if (node.isRunning() && !node.isOutOfService()) {
+            count("nodes stopped");
+            node.stop();
+            comeBack(node);
+        }
+    }
+
+    /** A bit of the journal turns over while the node is down. */
+    private void damage() {
+        SimNode node = anyNode();
+        SimJournal journal = node.journal();
+        if (journal != null && mayForget() && !node.isForgetful() && !node.isOutOfService()) {
+            count("disks damaged");
+            boolean wasUp = node.isUp();
+            if (wasUp) {
+                node.crash();
+            }
+            journal.damage();
+            if (wasUp) {
+                comeBack(node);
+            }
+        }
+    }
+
+    /** Some calls fail for a while. */
+    private void failDisk() {
+        SimNode node = anyNode();
+        SimJournal journal = node.journal();
+        if (journal != null && mayForget() && !node.isForgetful()) {
+            count("disks failing");
+            journal.disk().fail(random.between(1, 50) / 100.0);
+            cluster.queue.after(aWhile(), () -> heal(node));
         }
     }
 

@@ -1,6 +1,8 @@
 package io.holdfast.simulation;
 
+import io.holdfast.node.store.StoreInside;
 import java.io.IOException;
+import java.net.URI;
 import java.nio.ByteBuffer;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.ClosedChannelException;
@@ -30,7 +32,6 @@ import java.nio.file.attribute.FileStoreAttributeView;
 import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.UserPrincipalLookupService;
 import java.nio.file.spi.FileSystemProvider;
-import java.net.URI;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
@@ -44,11 +45,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class SimFileSystem extends FileSystem {
     private final SimDisk disk;
+    private final PlantedBug bug;
     private final Provider provider = new Provider();
     private boolean ended;
 
-    SimFileSystem(SimDisk disk) {
+    SimFileSystem(SimDisk disk, PlantedBug bug) {
         this.disk = disk;
+        this.bug = bug;
     }
 
     /** The process is gone. */
@@ -158,7 +161,9 @@ final class SimFileSystem extends FileSystem {
 
         @Override
         public WatchKey register(
-                WatchService watcher, WatchEvent.Kind<?>[] kinds, WatchEvent.Modifier... modifiers) {
+                WatchService watcher,
+                WatchEvent.Kind<?>[] kinds,
+                WatchEvent.Modifier... modifiers) {
             throw new UnsupportedOperationException();
         }
 
@@ -358,8 +363,7 @@ final class SimFileSystem extends FileSystem {
         }
 
         @Override
-        public void setAttribute(
-                Path path, String attribute, Object value, LinkOption... options) {
+        public void setAttribute(Path path, String attribute, Object value, LinkOption... options) {
             throw new UnsupportedOperationException();
         }
     }
@@ -488,7 +492,12 @@ final class SimFileSystem extends FileSystem {
         @Override
         public int read(ByteBuffer into, long offset) throws IOException {
             check();
-            return disk.read(file, into, offset);
+            int from = into.position();
+            int read = disk.read(file, into, offset);
+            if (bug == PlantedBug.TORN_RECORD_ACCEPTED && read > 0) {
+                StoreInside.acceptTorn(into.slice(from, read), offset);
+            }
+            return read;
         }
 
         @Override

@@ -5,13 +5,16 @@ import static io.holdfast.simulation.SimFailure.check;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.store.JournalStore;
+import io.holdfast.node.store.Rows;
 import io.holdfast.node.store.StoreException;
 import io.holdfast.node.store.StoreInside;
 import io.holdfast.node.store.StoreOptions;
 import io.holdfast.proto.peer.ClientReply.Run;
+import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.TreeMap;
@@ -39,6 +42,14 @@ final class SimJournal {
 
     private int boot = 1;
     private boolean damaged;
+
+    /** Pages may have been lost once: damage may turn up at any time. */
+    private boolean distrusted;
+
+    private boolean closed;
+    private boolean wasClosed;
+    private boolean killInNextWrite;
+    private boolean damageProven;
     private boolean outOfService;
     private boolean dying;
     private @Nullable JournalStore store;
@@ -56,7 +67,7 @@ final class SimJournal {
                         options.sectorBytes(),
                         cluster.options.bug(),
                         cluster.counters);
-        rows = new SimRows(disk, cluster.counters);
+        rows = new SimRows(disk, cluster.options.bug(), cluster.counters);
         mount();
         for (ShardId shard : cluster.shards()) {
             shards.put(
@@ -97,12 +108,12 @@ final class SimJournal {
     // ---- the process ----
 
     /**
-     * Opens the store in a new process; false: that failed with an error of the disk, or for want of
-     * room.
+     * Opens the store in a new process; false: that failed with an error of the disk, or for want
+     * of room.
      */
     boolean open() {
         int incarnation = node.incarnation();
-        files = new SimFileSystem(disk);
+        files = new SimFileSystem(disk, cluster.options.bug());
         SimThreads own =
                 new SimThreads(
                         node,
@@ -111,6 +122,12 @@ final class SimJournal {
                         cluster.options.disk());
         threads = own;
         outOfService = false;
+        wasClosed = closed;
+        closed = false;
+        if (disk.hasSyncFailed() && !isFailureNoted()) {
+            cluster.counters.add("store: failing disks replaced", 1);
+            throw new Refused();
+        }
         try {
             JournalStore opened =
                     new JournalStore(
@@ -132,14 +149,19 @@ final class SimJournal {
             }
         } catch (StoreException refused) {
             end();
-            check(damaged, "store", node.name(), " refuses to start: ", refused.getMessage());
+            check(
+                    damaged || distrusted,
+                    "store",
+                    node.name(),
+                    " refuses to start: ",
+                    refused.getMessage());
             cluster.counters.add("store: damaged stores refused", 1);
             cluster.trace.add(node.name(), "refuses to start: " + refused.getMessage());
             throw new Refused();
         } catch (IOException failed) {
             end();
             check(
-                    disk.isFailing() || disk.freeBytes() < Long.MAX_VALUE / 2,
+                    disk.isFailing() || disk.isFull(),
                     "store",
                     node.name(),
                     " cannot start: ",
@@ -148,7 +170,20 @@ final class SimJournal {
             return false;
         }
         check(!damaged, "store", node.name(), " has not noticed that its journal is damaged");
+        distrusted |= disk.hasSyncFailed();
+        disk.trust();
         return true;
+    }
+
+    /** Whether the store could still say that a sync had failed, when it did. */
+    private boolean isFailureNoted() {
+        byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
+        return row != null && StoreInside.saysSyncFailed(row);
+    }
+
+    /** Whether what the last process had done was safe when it ended. */
+    boolean wasClosed() {
+        return wasClosed;
     }
 
     /** The store says that what it has is damaged. */
@@ -172,7 +207,7 @@ final class SimJournal {
         JournalStore dead = store;
         if (dead != null && !outOfService) {
             dying = true;
-            disk.dying(random.chance(0.5) ? random.between(0, 12_000) : Long.MAX_VALUE);
+            disk.dying(random.chance(0.7) ? random.between(0, 12_000) : Long.MAX_VALUE);
             try {
                 dead.write();
             } catch (SimDisk.Killed e) {
@@ -183,14 +218,23 @@ final class SimJournal {
         end();
     }
 
+    /** The process will die in the middle of its next write. */
+    void killInNextWrite() {
+        killInNextWrite = true;
+    }
+
     /** The process is stopped in an orderly way. */
     void close() {
+        dying = true;
         store().close();
+        dying = false;
+        closed = !disk.isFailing() && !disk.isFull() && !outOfService;
         end();
         cluster.counters.add("store: closed cleanly", 1);
     }
 
     private void end() {
+        killInNextWrite = false;
         JournalStore dead = store;
         if (dead != null) {
             Store.Usage usage = dead.usage();
@@ -214,6 +258,11 @@ final class SimJournal {
     /** The machine loses power, after its process has died. */
     void powerLoss() {
         disk.powerLoss();
+        if (damaged && !damageProven) {
+            // It may have been an unsynced record, which may be cut now; who cuts does not vote.
+            damaged = false;
+            distrusted = true;
+        }
         if (cluster.options.bug() != PlantedBug.POWER_LOSS_UNNOTICED) {
             boot++;
         }
@@ -226,6 +275,8 @@ final class SimJournal {
         mount();
         isNew = true;
         damaged = false;
+        distrusted = false;
+        closed = false;
         shards.values().forEach(JournalShard::wiped);
     }
 
@@ -250,13 +301,74 @@ final class SimJournal {
         return disk;
     }
 
-    boolean isDamaged() {
-        return damaged;
+    /** Whether what is there may lack what was promised. */
+    boolean isDoubtful() {
+        return damaged || disk.hasSyncFailed();
+    }
+
+    /** Damage at rest, while no process runs, in what nobody may have forgotten. */
+    void damage() {
+        byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
+        if (row == null) {
+            return;
+        }
+        List<StoreInside.Stored> records = StoreInside.records(row, this::segment);
+        List<StoreInside.Stored> candidates =
+                records.stream().filter(each -> each.proven() || hasPayload(each)).toList();
+        if (candidates.isEmpty()) {
+            return;
+        }
+        StoreInside.Stored hit = random.pick(candidates);
+        // Of what is not proven only damage to the payload can be told from a torn write.
+        int at =
+                hit.proven()
+                        ? random.between(0, hit.length() - 1)
+                        : random.between(Entry.HEADER_SIZE, hit.length() - 2);
+        try {
+            disk.flip(disk.find(file(hit.segment())), hit.offset() + at, random.between(0, 7));
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+        damaged = true;
+        damageProven = hit.proven();
+        cluster.counters.add("store: records damaged", 1);
+        cluster.trace.add(node.name(), "is damaged: " + hit);
+    }
+
+    private boolean hasPayload(StoreInside.Stored record) {
+        if (record.length() <= Entry.HEADER_SIZE) {
+            return false;
+        }
+        byte[] bytes = segment(record.segment());
+        return bytes[(int) record.offset() + record.length() - 1] != 0;
+    }
+
+    private static Path file(int segment) {
+        return Path.of(DIRECTORY, "journal", "%010d.seg".formatted(segment));
+    }
+
+    private byte[] segment(int number) {
+        if (!disk.exists(file(number))) {
+            return new byte[0];
+        }
+        try {
+            SimDisk.Inode file = disk.find(file(number));
+            byte[] bytes = new byte[(int) file.size()];
+            disk.read(file, ByteBuffer.wrap(bytes), 0);
+            return bytes;
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     // ---- all shards together ----
 
     boolean write() {
+        if (killInNextWrite) {
+            killInNextWrite = false;
+            cluster.faults().kill(node);
+            return false;
+        }
         long place = store().write();
         if (outOfService) {
             return false;
@@ -278,6 +390,9 @@ final class SimJournal {
             return;
         }
         open.turnEnded();
+        if (random.chance(options.cleanChance())) {
+            StoreInside.clean(open);
+        }
         Store.Usage usage = open.usage();
         node.setRoom(
                 switch (usage.space()) {
@@ -288,6 +403,24 @@ final class SimJournal {
 
     void checkpoint() {
         StoreInside.checkpoint(store());
+    }
+
+    /** Checks what the store says of itself. */
+    void checkEnd() {
+        SimThreads own = threads;
+        JournalStore open = store();
+        if (own == null) {
+            throw new IllegalStateException("no process");
+        }
+        own.runAll();
+        StoreInside.checkpoint(open);
+        own.runAll();
+        check(!outOfService, "store", node.name(), " has failed at the end");
+        check(
+                StoreInside.isUsageRight(open),
+                "store",
+                node.name(),
+                " counts live bytes of segments wrongly");
     }
 
     /** Reads all blocks. */

@@ -22,6 +22,7 @@ final class SimNode {
     final SimClock clock;
     private final SimCluster cluster;
     private final SimRandom random;
+
     /** Models of the disk; empty: the production store is used. */
     private final TreeMap<ShardId, SimStore> models = new TreeMap<>();
 
@@ -204,6 +205,14 @@ final class SimNode {
         models.values().forEach(store -> store.crash(random));
     }
 
+    /** The process is stopped in an orderly way. */
+    void stop() {
+        if (journal != null) {
+            journal.close();
+        }
+        die("is stopped");
+    }
+
     /** The machine loses power; with a planted bug it is not noticed at the next start. */
     void powerLoss() {
         if (up) {
@@ -273,7 +282,7 @@ final class SimNode {
     boolean isForgetful() {
         // What counts is what the disk keeps: a promotion that is not synced may be taken back.
         return (!up && lostPower)
-                || (journal != null && journal.isDamaged())
+                || (journal != null && journal.isDoubtful())
                 || cluster.shards().stream()
                         .anyMatch(s -> !store(s).syncedState().standing().counts())
                 || replicas.values().stream().anyMatch(r -> !r.status().standing().counts());

@@ -61,6 +61,10 @@ record SimOptions(
      * @param real the production store on a simulated disk, else a model of it
      * @param storeBytes of segments, 0: as the disk has room
      * @param sectorBytes that the disk writes as a whole
+     * @param cleanChance per turn that the cleaner empties a segment without need
+     * @param stops nodes are stopped in an orderly way
+     * @param damage bits of synced records turn over
+     * @param failing writes and syncs fail for a while
      */
     record Storage(
             boolean real,
@@ -69,16 +73,20 @@ record SimOptions(
             long cacheBytes,
             long logCacheBytes,
             long storeBytes,
-            int sectorBytes) {
+            int sectorBytes,
+            double cleanChance,
+            boolean stops,
+            boolean damage,
+            boolean failing) {
         /** The model. */
-        static final Storage MODEL = new Storage(false, 0, 0, 0, 0, 0, 0);
+        static final Storage MODEL = new Storage(false, 0, 0, 0, 0, 0, 0, 0, false, false, false);
 
-        static Storage draw(SimRandom random, PlantedBug bug) {
+        static Storage draw(SimRandom random, boolean majorityPowerLoss, PlantedBug bug) {
             boolean wanted = random.chance(REAL_SHARE);
             if (!bug.isInStore() && (bug.isInModel() || !wanted)) {
                 return MODEL;
             }
-            long segment = random.between(2, 8) * (64L << 10);
+            long segment = random.between(1, 4) * (64L << 10);
             return new Storage(
                     true,
                     segment,
@@ -86,7 +94,11 @@ record SimOptions(
                     random.chance(0.5) ? random.between(1, 40) * 1000L : 16L << 20,
                     random.chance(0.5) ? random.between(1, 40) * 1000L : 1L << 20,
                     random.chance(0.7) ? random.between(16, 24) * segment : 0,
-                    random.chance(0.5) ? 512 : 4096);
+                    random.chance(0.5) ? 512 : 4096,
+                    random.chance(0.5) ? 0.01 : 0,
+                    random.chance(0.3),
+                    !majorityPowerLoss && random.chance(0.3),
+                    !majorityPowerLoss && random.chance(0.3));
         }
     }
 
@@ -200,7 +212,7 @@ record SimOptions(
                 Timing.DEFAULT,
                 network,
                 disk,
-                Storage.draw(random.child("storage"), bug),
+                Storage.draw(random.child("storage"), majorityPowerLoss, bug),
                 faults,
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,

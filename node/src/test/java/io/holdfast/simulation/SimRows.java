@@ -1,6 +1,7 @@
 package io.holdfast.simulation;
 
 import io.holdfast.node.store.Rows;
+import io.holdfast.node.store.StoreInside;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -18,11 +19,13 @@ import org.jspecify.annotations.Nullable;
  */
 final class SimRows implements Rows {
     private final SimDisk disk;
+    private final PlantedBug bug;
     private final Counters counters;
     private final Map<Family, TreeMap<byte[], byte[]>> families = new EnumMap<>(Family.class);
 
-    SimRows(SimDisk disk, Counters counters) {
+    SimRows(SimDisk disk, PlantedBug bug, Counters counters) {
         this.disk = disk;
+        this.bug = bug;
         this.counters = counters;
         wipe();
     }
@@ -45,12 +48,16 @@ final class SimRows implements Rows {
     @Override
     public byte @Nullable [] get(Family family, byte[] key) {
         byte[] value = rows(family).get(key);
-        return value == null ? null : value.clone();
+        if (value == null) {
+            return null;
+        }
+        return bug == PlantedBug.COVERED_IGNORED && family == Family.META
+                ? StoreInside.ignoreCovered(value)
+                : value.clone();
     }
 
     @Override
-    public void scan(
-            Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor) {
+    public void scan(Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor) {
         NavigableMap<byte[], byte[]> range = rows(family);
         range = from == null ? range : range.tailMap(from, true);
         range = to == null ? range : range.headMap(to, false);

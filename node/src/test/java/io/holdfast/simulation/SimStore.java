@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  * effects that reach it, as a model: fast, and coarser than {@link JournalShard}.
  *
  * <p>The journal is a list of records. Map and log in memory run ahead of what is on disk, as they
- * do in production; a restart rebuilds them from the newest durable checkpoint and the
- * records that survived.
+ * do in production; a restart rebuilds them from the newest durable checkpoint and the records that
+ * survived.
  */
 final class SimStore extends SimStorage {
     /** Map and shard state at one position of the journal. */

@@ -70,6 +70,13 @@ final class SimThreads implements Threads {
         return future.get();
     }
 
+    /** Does everything that waits. */
+    void runAll() {
+        while (!waiting.isEmpty()) {
+            run(waiting.element());
+        }
+    }
+
     @Override
     public long nanoTime() {
         return node.nanos();

@@ -6,10 +6,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
-import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
@@ -28,8 +27,6 @@ import org.slf4j.LoggerFactory;
 final class Checkpointer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Checkpointer.class);
 
-    private final UUID store;
-    private final String bootId;
     private final Journal journal;
     private final ExtentMap map;
     private final MapDatabase database;
@@ -40,6 +37,9 @@ final class Checkpointer implements AutoCloseable {
     private final Threads threads;
     private final ExecutorService thread;
 
+    /** As the database has it. Written on the thread. */
+    private volatile StoreRow row;
+
     private List<ShardId> dropped = new ArrayList<>();
     private @Nullable Running running;
 
@@ -47,8 +47,7 @@ final class Checkpointer implements AutoCloseable {
     private volatile long extentsEstimate;
 
     Checkpointer(
-            UUID store,
-            String bootId,
+            StoreRow row,
             Journal journal,
             ExtentMap map,
             MapDatabase database,
@@ -57,8 +56,7 @@ final class Checkpointer implements AutoCloseable {
             Executor loop,
             Threads threads,
             Listener listener) {
-        this.store = store;
-        this.bootId = bootId;
+        this.row = row;
         this.journal = journal;
         this.map = map;
         this.database = database;
@@ -140,7 +138,8 @@ final class Checkpointer implements AutoCloseable {
             covered = Math.min(covered, row.from());
         }
         MapChanges changes =
-                new MapChanges(dropped, new StoreRow(clean, store, covered, end, bootId));
+                new MapChanges(
+                        dropped, new StoreRow(clean, row.store(), covered, end, row.bootId()));
         changes.shards.putAll(rows);
         shards.values().forEach(shard -> shard.map.usage.capture(shard.id, changes));
         int first = Place.segment(covered);
@@ -166,6 +165,7 @@ final class Checkpointer implements AutoCloseable {
         try {
             Check.that(synced >= end, "a sync covers what was written before", synced, end);
             database.write(changes);
+            row = changes.store;
             extentsEstimate = database.extentsEstimate();
             now.durable.complete(null);
         } catch (IOException | RuntimeException e) {
@@ -200,6 +200,11 @@ final class Checkpointer implements AutoCloseable {
         }
         map.captured(ended.pages);
         listener.completed(ended.covered, ended.dead);
+    }
+
+    /** See {@link MapDatabase#noteFailedSync}. */
+    void noteFailedSync() {
+        thread.execute(() -> database.noteFailedSync(row));
     }
 
     /** Waits for the checkpoint under way, if there is one. */

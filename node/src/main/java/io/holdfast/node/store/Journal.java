@@ -127,6 +127,7 @@ final class Journal implements AutoCloseable {
     private long syncedThrough;
     private int syncsInSegment;
     private boolean syncing;
+    private boolean syncFailed;
     private boolean stopped;
 
     private final ExecutorService syncer;
@@ -251,6 +252,13 @@ final class Journal implements AutoCloseable {
 
     boolean failed() {
         return failed;
+    }
+
+    /** Whether it was a sync that failed: then what is written may be lost, too. */
+    boolean isSyncFailed() {
+        synchronized (lock) {
+            return syncFailed;
+        }
     }
 
     /** Queues an entry; returns its place. */
@@ -492,6 +500,7 @@ final class Journal implements AutoCloseable {
             } catch (IOException e) {
                 synchronized (lock) {
                     unsynced.addAll(segments);
+                    syncFailed = true;
                 }
                 endWaiting(insiders, e);
                 onLoop(() -> fail(e));

@@ -69,6 +69,9 @@ public final class JournalStore implements Store {
 
     private static final int CLOSE_SECONDS = 60;
 
+    /** How often a full store looks whether somebody else has made room on the file system. */
+    private static final long MEASURE_AGAIN_NANOS = 200_000_000;
+
     private final Path journalDirectory;
     private final StoreOptions options;
     private final Executor loop;
@@ -103,10 +106,12 @@ public final class JournalStore implements Store {
 
     private long clientBytes;
     private long appendedAtTurn;
+    private long measuredNanos;
     private long cachedLogBytes;
     private long checkpointAt;
     private long entriesSinceCheckpoint;
     private final boolean tailWasCut;
+    private boolean isOpen;
     private boolean failed;
     private boolean closed;
 
@@ -128,11 +133,7 @@ public final class JournalStore implements Store {
      * @throws StoreException see the other constructor
      */
     public JournalStore(
-            Path directory,
-            StoreOptions options,
-            Executor loop,
-            Threads threads,
-            Rows.Opener rows)
+            Path directory, StoreOptions options, Executor loop, Threads threads, Rows.Opener rows)
             throws IOException {
         this(directory, options, loop, Disk.REAL, threads, rows);
     }
@@ -200,18 +201,15 @@ public final class JournalStore implements Store {
             if (tailMayBeLost) {
                 demote();
             }
-            long synced = syncNow();
-            database.write(
-                    new MapChanges(
-                            List.of(),
-                            new StoreRow(
-                                    false, row.store(), row.covered(), synced, options.bootId())));
+            long synced = firstSync(row);
+            StoreRow started =
+                    new StoreRow(false, row.store(), row.covered(), synced, options.bootId());
+            database.write(new MapChanges(List.of(), started));
             checkpointer =
                     opened(
                             opened,
                             new Checkpointer(
-                                    row.store(),
-                                    options.bootId(),
+                                    started,
                                     journal,
                                     map,
                                     database,
@@ -226,8 +224,7 @@ public final class JournalStore implements Store {
                             .map(libc -> new PageCacheFile.Reader(libc, BlockReader.STAGING_BYTES))
                             .orElse(null);
             segments = new SegmentTable(journalDirectory, pageCache);
-            readers =
-                    threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
+            readers = threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
             cleaning = threads.one("store-clean");
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
@@ -241,7 +238,15 @@ public final class JournalStore implements Store {
                             loop,
                             this::giveUpLog,
                             this::roomChanged);
-            cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop, threads::nanoTime);
+            cleaner =
+                    new Cleaner(
+                            journalDirectory,
+                            usage,
+                            map,
+                            new CleaningWork(),
+                            cleaning,
+                            loop,
+                            threads::nanoTime);
             cleaner.covered(covered);
             remover.release(deadAtStart);
         } catch (IOException | RuntimeException e) {
@@ -253,6 +258,7 @@ public final class JournalStore implements Store {
         evictLogs();
         meter.update(journal.spareBytes(), journal.isStarved());
         published = usageNow();
+        isOpen = true;
         LOG.info(
                 "Store in {} is open: {} shards, journal end {}",
                 directory,
@@ -431,6 +437,15 @@ public final class JournalStore implements Store {
         }
     }
 
+    private long firstSync(StoreRow row) throws IOException {
+        try {
+            return syncNow();
+        } catch (IOException e) {
+            database.noteFailedSync(row);
+            throw e;
+        }
+    }
+
     /** Writes and syncs all that is queued; waits. */
     private long syncNow() throws IOException {
         journal.write();
@@ -451,6 +466,9 @@ public final class JournalStore implements Store {
         failed = true;
         LOG.error("The store in {} has failed", journalDirectory, cause);
         journal.fail(cause);
+        if (isOpen && journal.isSyncFailed()) {
+            checkpointer.noteFailedSync();
+        }
         for (ShardStore shard : List.copyOf(shards.values())) {
             Owner owner = shard.owner;
             if (owner != null) {
@@ -759,6 +777,7 @@ public final class JournalStore implements Store {
     private void makeRoom() {
         map.forgetDropped();
         journal.retryPreparing();
+        measureAgain();
         long segment = options.segmentBytes();
         long free = freeBytes();
         remover.remove((int) Math.ceilDiv(Math.max(0, 2 * lowBytes() - free), segment));
@@ -771,6 +790,15 @@ public final class JournalStore implements Store {
         appendedAtTurn = appended;
         if (meter.update(journal.spareBytes(), journal.isStarved())) {
             LOG.info("Space for segments: {}, {} bytes", meter.space(), free);
+        }
+    }
+
+    /** Without it a full store that nobody writes to would stay so, whatever room it is given. */
+    private void measureAgain() {
+        long now = threads.nanoTime();
+        if (meter.space() == Space.FULL && now - measuredNanos >= MEASURE_AGAIN_NANOS) {
+            measuredNanos = now;
+            cleaning.execute(meter::measure);
         }
     }
 

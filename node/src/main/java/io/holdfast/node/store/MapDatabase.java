@@ -16,6 +16,8 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The extent map, the segments' live bytes, the shards and the store's own row, as the last
@@ -25,6 +27,8 @@ import java.util.function.Consumer;
  */
 final class MapDatabase implements AutoCloseable {
     private static final byte[] STORE_KEY = "store".getBytes(StandardCharsets.UTF_8);
+
+    private static final Logger LOG = LoggerFactory.getLogger(MapDatabase.class);
 
     private final Rows rows;
 
@@ -215,6 +219,21 @@ final class MapDatabase implements AutoCloseable {
             batch.commit();
         } catch (IOException e) {
             throw new IOException("cannot write a checkpoint", e);
+        }
+    }
+
+    /**
+     * Notes that a sync of the journal has failed: the kernel may call pages clean now that never
+     * reached the disk, and let them go. So what the next start finds is treated as what a power
+     * loss leaves. If not even the note can be written, the disk is to be replaced.
+     */
+    void noteFailedSync(StoreRow now) {
+        StoreRow failed =
+                new StoreRow(false, now.store(), now.covered(), now.synced(), StoreRow.SYNC_FAILED);
+        try {
+            write(new MapChanges(List.of(), failed));
+        } catch (IOException e) {
+            LOG.error("Cannot note in the map that a sync has failed: replace the disk", e);
         }
     }
 

@@ -19,8 +19,7 @@ final class Segments {
 
     private static final Pattern NAME = Pattern.compile("(\\d{10})\\.seg");
 
-    private static final ByteBuffer ZEROES =
-            ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
+    private static final ByteBuffer ZEROES = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
     static Path file(Path directory, int segment) {
         return directory.resolve("%010d.seg".formatted(segment));
