@@ -228,6 +228,15 @@ record SimOptions(
 
     /** The same with a bug. */
     SimOptions with(PlantedBug planted) {
+        return with(storage, planted);
+    }
+
+    /** The same with replicas kept elsewhere. */
+    SimOptions with(Storage otherStorage) {
+        return with(otherStorage, bug);
+    }
+
+    private SimOptions with(Storage otherStorage, PlantedBug planted) {
         return new SimOptions(
                 nodes,
                 shards,
@@ -244,7 +253,7 @@ record SimOptions(
                 timing,
                 network,
                 disk,
-                storage,
+                otherStorage,
                 faults,
                 coordinator,
                 turnEndsAtOnce,

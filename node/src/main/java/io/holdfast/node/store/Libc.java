@@ -100,7 +100,7 @@ final class Libc {
      * The functions, if this platform has them and the file is one that the operating system knows.
      */
     static Optional<Libc> of(Path file) {
-        return file.getFileSystem() == FileSystems.getDefault()
+        return file.getFileSystem().equals(FileSystems.getDefault())
                 ? Optional.ofNullable(Bound.FUNCTIONS)
                 : Optional.empty();
     }
