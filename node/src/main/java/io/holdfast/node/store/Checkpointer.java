@@ -148,17 +148,18 @@ final class Checkpointer implements AutoCloseable {
                         dropped, map.capture(changes), first, List.copyOf(usage.deadBefore(first)));
         dropped = new ArrayList<>();
         running = now;
-        journal.sync()
-                .whenCompleteAsync(
-                        (synced, failure) -> {
-                            if (failure == null) {
-                                write(now, changes, end, synced);
-                            } else {
-                                now.durable.completeExceptionally(failure);
-                            }
-                            ended(now);
-                        },
-                        thread);
+        CompletableFuture<Long> unused =
+                journal.sync()
+                        .whenCompleteAsync(
+                                (synced, failure) -> {
+                                    if (failure == null) {
+                                        write(now, changes, end, synced);
+                                    } else {
+                                        now.durable.completeExceptionally(failure);
+                                    }
+                                    ended(now);
+                                },
+                                thread);
     }
 
     private void write(Running now, MapChanges changes, long end, long synced) {
