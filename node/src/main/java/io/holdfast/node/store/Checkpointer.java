@@ -148,7 +148,7 @@ final class Checkpointer implements AutoCloseable {
                         dropped, map.capture(changes), first, List.copyOf(usage.deadBefore(first)));
         dropped = new ArrayList<>();
         running = now;
-        CompletableFuture<Long> unused =
+        CompletableFuture<Long> _ =
                 journal.sync()
                         .whenCompleteAsync(
                                 (synced, failure) -> {
