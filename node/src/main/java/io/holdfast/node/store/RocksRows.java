@@ -91,8 +91,9 @@ final class RocksRows implements Rows {
             closeOwned();
             throw new StoreException("cannot open the map in " + directory, e);
         }
+        int next = 1;
         for (Family each : Family.values()) {
-            families.put(each, handles.get(1 + each.ordinal()));
+            families.put(each, handles.get(next++));
         }
     }
 
