@@ -226,6 +226,14 @@ record SimOptions(
                 bug);
     }
 
+    /**
+     * Whether nodes may say that they have no room: a store says so, too, when the next segment
+     * cannot be made for another reason.
+     */
+    boolean mayRunFull() {
+        return faults.fullDisk() || storage.failing() || storage.storeBytes() > 0;
+    }
+
     /** The same with a bug. */
     SimOptions with(PlantedBug planted) {
         return with(storage, planted);
