@@ -55,6 +55,8 @@ final class Segments {
     /** Makes a segment file that reads as zeroes, synced with its directory entry. */
     static FileChannel prepare(Path directory, int segment, long bytes, Fill fill)
             throws IOException {
+        // An attempt that failed may have left it, on a disk that failed to remove it, too.
+        Files.deleteIfExists(file(directory, segment));
         FileChannel made =
                 FileChannel.open(
                         file(directory, segment),
