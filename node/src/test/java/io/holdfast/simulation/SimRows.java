@@ -37,8 +37,8 @@ final class SimRows implements Rows {
         }
     }
 
-    private TreeMap<byte[], byte[]> rows(Family family) {
-        TreeMap<byte[], byte[]> rows = families.get(family);
+    private NavigableMap<byte[], byte[]> rows(Family family) {
+        NavigableMap<byte[], byte[]> rows = families.get(family);
         if (rows == null) {
             throw new IllegalArgumentException("no family " + family);
         }
