@@ -108,6 +108,7 @@ final class JournalShard extends SimStorage {
         journal.add(new Item.Base(epoch, sequence, shardState, state, new TreeMap<>()));
         log.clear();
         baseSequence = sequence;
+        baseEpoch = epoch;
         store().installBase(shard(), epoch, sequence, shardState, state, () -> {});
         return end();
     }
@@ -124,6 +125,7 @@ final class JournalShard extends SimStorage {
             journal.add(new Item.Cleared(state));
             log.clear();
             baseSequence = 0;
+            baseEpoch = 0;
             written(end());
             synced(end());
         }
@@ -192,6 +194,7 @@ final class JournalShard extends SimStorage {
         writtenEnd = 0;
         syncedEnd = 0;
         baseSequence = recovered.applied();
+        baseEpoch = recovered.appliedEpoch();
         journal.add(new Item.State(recovered.hardState()));
         for (Entry entry : recovered.entries()) {
             check(entry.sequence() == last() + 1, "journal", entry, " recovered at ", last());
@@ -250,6 +253,7 @@ final class JournalShard extends SimStorage {
         writtenEnd = 0;
         syncedEnd = 0;
         baseSequence = 0;
+        baseEpoch = 0;
         syncedState = HardState.FORGETFUL;
     }
 

@@ -114,7 +114,10 @@ final class ShardOracle {
         int count = 0;
         for (int node : cluster.nodeNumbers()) {
             boolean holds = (holders & 1 << node) != 0;
-            boolean beyond = cluster.node(node).store(shard).baseSequence() >= entry.sequence();
+            SimStorage store = cluster.node(node).store(shard);
+            // A base of an older epoch may be of a log that a power loss took out of history.
+            boolean beyond =
+                    store.baseSequence() >= entry.sequence() && store.baseEpoch() >= entry.epoch();
             count += holds || beyond ? 1 : 0;
         }
         return count;
@@ -250,6 +253,10 @@ final class ShardOracle {
         for (long s = view.verified + 1; s <= commit; s++) {
             Entry entry = store.entry(s);
             if (entry == null) {
+                if (!losses.isEmpty() && losses.getLast().epoch > store.baseEpoch()) {
+                    // Like isOutOfHistory, for what is only in the map.
+                    return;
+                }
                 check(
                         s <= committed.size(),
                         "committed",

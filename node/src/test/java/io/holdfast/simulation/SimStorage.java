@@ -94,6 +94,10 @@ abstract sealed class SimStorage implements BlockVersions permits SimStore, Jour
     final ArrayList<Entry> log = new ArrayList<>();
 
     long baseSequence;
+
+    /** Epoch of the entry at {@link #baseSequence}, 0: none. */
+    long baseEpoch;
+
     int writtenEnd;
     int syncedEnd;
     HardState syncedState;
@@ -227,6 +231,11 @@ abstract sealed class SimStorage implements BlockVersions permits SimStore, Jour
     /** The log restarted after this sequence, or nothing is known here of what was before it. */
     long baseSequence() {
         return baseSequence;
+    }
+
+    /** Epoch of the entry at {@link #baseSequence}. */
+    long baseEpoch() {
+        return baseEpoch;
     }
 
     /** An entry of the log; null: the log does not reach there. */

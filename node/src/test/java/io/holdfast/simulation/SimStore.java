@@ -91,6 +91,7 @@ final class SimStore extends SimStorage {
         journal.add(new Item.Base(epoch, sequence, shardState, state, new TreeMap<>(map)));
         log.clear();
         baseSequence = sequence;
+        baseEpoch = epoch;
         logStart = sequence;
         applied = sequence;
         pendingCheckpoint = null;
@@ -103,6 +104,7 @@ final class SimStore extends SimStorage {
         log.clear();
         map = new TreeMap<>();
         baseSequence = 0;
+        baseEpoch = 0;
         logStart = 0;
         applied = 0;
         pendingCheckpoint = null;
@@ -327,6 +329,7 @@ final class SimStore extends SimStorage {
         positions.clear();
         map = new TreeMap<>(checkpoint.map);
         baseSequence = 0;
+        baseEpoch = 0;
         applied = checkpoint.applied;
         long appliedEpoch = checkpoint.appliedEpoch;
         byte[] shardState = checkpoint.shardState;
@@ -344,11 +347,13 @@ final class SimStore extends SimStorage {
                     state = cleared.state();
                     log.clear();
                     baseSequence = 0;
+                    baseEpoch = 0;
                 }
                 case Item.Base base -> {
                     state = base.state();
                     log.clear();
                     baseSequence = base.sequence();
+                    baseEpoch = base.epoch();
                     if (i >= checkpoint.position) {
                         map = new TreeMap<>(base.map());
                         applied = base.sequence();
