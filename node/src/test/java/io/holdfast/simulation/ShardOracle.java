@@ -253,7 +253,9 @@ final class ShardOracle {
         for (long s = view.verified + 1; s <= commit; s++) {
             Entry entry = store.entry(s);
             if (entry == null) {
-                if (!losses.isEmpty() && losses.getLast().epoch > store.baseEpoch()) {
+                if (s > committed.size()
+                        && !losses.isEmpty()
+                        && losses.getLast().epoch > store.baseEpoch()) {
                     // Like isOutOfHistory, for what is only in the map.
                     return;
                 }
