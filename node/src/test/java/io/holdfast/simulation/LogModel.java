@@ -6,7 +6,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ShardId;
-import io.holdfast.simulation.SimStore.Place;
+import io.holdfast.simulation.SimStorage.Place;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.TreeMap;

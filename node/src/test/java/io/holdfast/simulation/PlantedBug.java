@@ -38,5 +38,32 @@ enum PlantedBug {
     /** A merged write does not say which contents of its block it was merged with. */
     MERGED_UNCONDITIONALLY,
     /** A volume client goes on under the claim of the one before it. */
-    GENERATION_NOT_RAISED
+    GENERATION_NOT_RAISED,
+    /** The map reaches the disk before the journal bytes it names: each sync is late by one. */
+    MAP_BEFORE_JOURNAL,
+    /** A start reads the journal from its end, not from where the map leaves off. */
+    COVERED_IGNORED,
+    /** A record is taken for whole, whatever its checksum says. */
+    TORN_RECORD_ACCEPTED;
+
+    /** Whether it is one of the model of the disk. */
+    boolean isInModel() {
+        return switch (this) {
+            case PROMISE_NOT_PERSISTED,
+                    APPLY_BEFORE_COMMIT,
+                    OLD_TAIL_RECOVERED,
+                    SESSIONS_NOT_IN_CHECKPOINT,
+                    CATCH_UP_SKIPS_ZEROES ->
+                    true;
+            default -> false;
+        };
+    }
+
+    /** Whether it is one of the production store on a simulated disk. */
+    boolean isInStore() {
+        return switch (this) {
+            case MAP_BEFORE_JOURNAL, COVERED_IGNORED, TORN_RECORD_ACCEPTED -> true;
+            default -> false;
+        };
+    }
 }

@@ -7,7 +7,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Each planted bug must be found within a number of seeds, or the simulator is broken. {@link
+ * Each planted bug must be found within a number of seeds, or the simulator is broken. Those of the
+ * store's model run on the model, those of the production store on that. {@link
  * PlantedBug#LEASE_OUTLIVES_PAUSE} needs a rare meeting of faults: {@link ScenarioTest} arranges
  * it.
  */

@@ -98,10 +98,13 @@ final class SimCluster {
         nodes.values().forEach(this::start);
     }
 
-    /** Starts a node that is down. */
-    void start(SimNode node) {
-        node.start();
+    /** Starts a node that is down; false: its disk does not let it. */
+    boolean start(SimNode node) {
+        if (!node.start()) {
+            return false;
+        }
         coordinator.nodeAlive(node.number);
+        return true;
     }
 
     List<ShardId> shards() {
@@ -356,6 +359,10 @@ final class SimCluster {
         for (ShardId shard : shards) {
             byte[] state = null;
             for (SimNode node : nodes.values()) {
+                SimJournal journal = node.journal();
+                if (journal != null) {
+                    journal.checkEnd();
+                }
                 oracle(shard).checkMap(node.number, node.store(shard));
                 byte[] own = node.replica(shard).shardState();
                 check(

@@ -283,7 +283,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 outcome == Outcome.OK
                         || outcome == Outcome.IO_ERROR
                         || (outcome == Outcome.NO_SPACE
-                                && cluster.options.faults().fullDisk()
+                                && cluster.options.mayRunFull()
                                 && call.isChange())
                         || (outcome == Outcome.NOT_PERMITTED
                                 && cluster.options.exclusive()

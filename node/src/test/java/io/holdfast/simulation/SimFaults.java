@@ -51,6 +51,18 @@ final class SimFaults {
         if (allowed.wipe()) {
             kinds.add(this::wipe);
         }
+        if (cluster.options.storage().real()) {
+            SimOptions.Storage storage = cluster.options.storage();
+            if (storage.stops()) {
+                kinds.add(this::stop);
+            }
+            if (storage.damage()) {
+                kinds.add(this::damage);
+            }
+            if (storage.failing()) {
+                kinds.add(this::failDisk);
+            }
+        }
         if (allowed.wrongHints()) {
             kinds.add(this::wrongHint);
         }
@@ -82,7 +94,8 @@ final class SimFaults {
         over = true;
         cluster.network.mendAll();
         for (SimNode node : cluster.nodes()) {
-            node.setRoom(Room.ENOUGH);
+            heal(node);
+            giveRoom(node);
             if (keptDown.contains(node)) {
                 if (node.isUp()) {
                     node.crash();
@@ -90,6 +103,9 @@ final class SimFaults {
                 cluster.coordinator().nodeDead(node.number);
             } else {
                 node.resume();
+                if (node.isOutOfService()) {
+                    node.crash();
+                }
                 startNow(node);
             }
         }
@@ -142,9 +158,19 @@ final class SimFaults {
     private void crash(SimNode node) {
         if (node.isUp()) {
             count("crashes");
-            node.crash();
-            comeBack(node);
+            SimJournal journal = node.journal();
+            if (journal != null && node.isRunning() && random.chance(0.5)) {
+                journal.killInNextWrite();
+            } else {
+                kill(node);
+            }
         }
+    }
+
+    /** The process dies now, and another will be started. */
+    void kill(SimNode node) {
+        node.crash();
+        comeBack(node);
     }
 
     private void comeBack(SimNode node) {
@@ -157,7 +183,9 @@ final class SimFaults {
 
     private void startNow(SimNode node) {
         if (!node.isUp() && !down.contains(node)) {
-            cluster.start(node);
+            if (!cluster.start(node)) {
+                comeBack(node);
+            }
         }
     }
 
@@ -232,8 +260,44 @@ final class SimFaults {
     private void fillDisk() {
         SimNode node = anyNode();
         count("disks full");
-        node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
-        cluster.queue.after(aWhile(), () -> node.setRoom(Room.ENOUGH));
+        SimJournal journal = node.journal();
+        if (journal == null) {
+            node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
+        } else {
+            journal.disk()
+                    .leaveFree(random.between(0, 4) * cluster.options.storage().segmentBytes());
+        }
+        cluster.queue.after(aWhile(), () -> giveRoom(node));
+    }
+
+    private void giveRoom(SimNode node) {
+        SimJournal journal = node.journal();
+        if (journal == null) {
+            node.setRoom(Room.ENOUGH);
+        } else {
+            journal.disk().grow();
+        }
+    }
+
+    /** A store has failed: somebody looks after its disk and starts the node again. */
+    void diskFailed(SimNode node) {
+        int incarnation = node.incarnation();
+        cluster.queue.after(
+                aWhile(),
+                () -> {
+                    if (node.incarnation() == incarnation && node.isUp() && !over) {
+                        heal(node);
+                        node.crash();
+                        comeBack(node);
+                    }
+                });
+    }
+
+    private static void heal(SimNode node) {
+        SimJournal journal = node.journal();
+        if (journal != null) {
+            journal.disk().fail(0);
+        }
     }
 
     private void wipe() {
@@ -242,10 +306,47 @@ final class SimFaults {
             count("disks wiped");
             boolean wasUp = node.isUp();
             node.wipe();
-            cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(node.number));
             if (wasUp) {
                 comeBack(node);
             }
+        }
+    }
+
+    /** An orderly stop, as for an update. */
+    private void stop() {
+        SimNode node = anyNode();
+        if (node.isRunning() && !node.isOutOfService()) {
+            count("nodes stopped");
+            node.stop();
+            comeBack(node);
+        }
+    }
+
+    /** A bit of the journal turns over while the node is down. */
+    private void damage() {
+        SimNode node = anyNode();
+        SimJournal journal = node.journal();
+        if (journal != null && mayForget() && !node.isForgetful() && !node.isOutOfService()) {
+            count("disks damaged");
+            boolean wasUp = node.isUp();
+            if (wasUp) {
+                node.crash();
+            }
+            journal.damage();
+            if (wasUp) {
+                comeBack(node);
+            }
+        }
+    }
+
+    /** Some calls fail for a while. */
+    private void failDisk() {
+        SimNode node = anyNode();
+        SimJournal journal = node.journal();
+        if (journal != null && mayForget() && !node.isForgetful()) {
+            count("disks failing");
+            journal.disk().fail(random.between(1, 50) / 100.0);
+            cluster.queue.after(aWhile(), () -> heal(node));
         }
     }
 

@@ -8,8 +8,10 @@ import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
+import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One node: a process with one data loop that runs whatever waits, in order, unless it is paused or
@@ -20,7 +22,13 @@ final class SimNode {
     final SimClock clock;
     private final SimCluster cluster;
     private final SimRandom random;
-    private final TreeMap<ShardId, SimStore> stores = new TreeMap<>();
+
+    /** Models of the disk; empty: the production store is used. */
+    private final TreeMap<ShardId, SimStore> models = new TreeMap<>();
+
+    /** The production store; null: models are used. */
+    private final @Nullable SimJournal journal;
+
     private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
     private final ArrayDeque<Runnable> work = new ArrayDeque<>();
     private boolean up;
@@ -37,8 +45,13 @@ final class SimNode {
         this.number = number;
         this.random = random;
         this.clock = clock;
+        if (cluster.options.storage().real()) {
+            journal = new SimJournal(cluster, this, random.child("journal"));
+            return;
+        }
+        journal = null;
         for (ShardId shard : cluster.shards()) {
-            stores.put(
+            models.put(
                     shard,
                     new SimStore(
                             shard,
@@ -82,8 +95,11 @@ final class SimNode {
         return replica;
     }
 
-    SimStore store(ShardId shard) {
-        SimStore store = stores.get(shard);
+    SimStorage store(ShardId shard) {
+        if (journal != null) {
+            return journal.shard(shard);
+        }
+        SimStore store = models.get(shard);
         if (store == null) {
             throw new IllegalStateException("no shard " + shard);
         }
@@ -105,23 +121,26 @@ final class SimNode {
         cluster.shards().forEach(shard -> tell(shard, new Event.RoomChanged(room)));
     }
 
-    /** Starts the process. */
-    void start() {
+    /** Starts the process; false: its disk does not let it. */
+    boolean start() {
         up = true;
         tickWaits = false;
         incarnation++;
         cluster.trace.add(name(), lostPower ? "starts after power loss" : "starts");
+        if (journal != null) {
+            room = Room.ENOUGH;
+            if (!openJournal(journal)) {
+                up = false;
+                return false;
+            }
+        }
         boolean unclean = lostPower && cluster.options.bug() != PlantedBug.POWER_LOSS_UNNOTICED;
         lostPower = false;
-        for (SimStore store : stores.values()) {
-            replicas.put(
-                    store.shard(),
-                    new SimReplica(
-                            cluster,
-                            this,
-                            store,
-                            random.child("replica " + store.shard() + " " + incarnation),
-                            unclean));
+        try {
+            openReplicas(unclean);
+        } catch (UncheckedIOException e) {
+            crash();
+            return false;
         }
         if (room != Room.ENOUGH) {
             tellSpace();
@@ -129,6 +148,34 @@ final class SimNode {
         int mine = incarnation;
         cluster.queue.after(
                 random.between(0, cluster.options.timing().tickNanos()), () -> tick(mine));
+        return true;
+    }
+
+    private void openReplicas(boolean unclean) {
+        for (ShardId shard : cluster.shards()) {
+            replicas.put(
+                    shard,
+                    new SimReplica(
+                            cluster,
+                            this,
+                            store(shard),
+                            random.child("replica " + shard + " " + incarnation),
+                            unclean));
+        }
+        if (journal != null) {
+            journal.opened();
+        }
+    }
+
+    /** A store that refuses to start is replaced by an empty one, as the manual says. */
+    private boolean openJournal(SimJournal real) {
+        try {
+            return real.open();
+        } catch (SimJournal.Refused e) {
+            forget(real);
+            lostPower = false;
+            return real.open();
+        }
     }
 
     private void tick(int mine) {
@@ -151,27 +198,71 @@ final class SimNode {
 
     /** The process dies: kill -9. The page cache stays. */
     void crash() {
+        if (journal != null) {
+            journal.crash();
+        }
         die("crashes");
-        stores.values().forEach(store -> store.crash(random));
+        models.values().forEach(store -> store.crash(random));
+    }
+
+    /** The process is stopped in an orderly way. */
+    void stop() {
+        if (journal != null) {
+            journal.close();
+        }
+        die("is stopped");
     }
 
     /** The machine loses power; with a planted bug it is not noticed at the next start. */
     void powerLoss() {
         if (up) {
+            if (journal != null) {
+                journal.crash();
+            }
             die("loses power");
         } else {
             cluster.trace.add(name(), "loses power while down");
         }
-        stores.values().forEach(store -> store.powerLoss(random));
+        if (journal != null) {
+            journal.powerLoss();
+        }
+        models.values().forEach(store -> store.powerLoss(random));
         lostPower = true;
     }
 
     /** The machine comes back with an empty disk, though its volumes are long in use. */
     void wipe() {
         if (up) {
+            if (journal != null) {
+                journal.crash();
+            }
             die("is wiped");
         }
-        stores.values().forEach(store -> store.wipe(HardState.FORGETFUL));
+        if (journal != null) {
+            forget(journal);
+        }
+        models.values().forEach(store -> store.wipe(HardState.FORGETFUL));
+        cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(number));
+    }
+
+    private void forget(SimJournal real) {
+        real.wipe();
+        cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(number));
+    }
+
+    /** Whether the disk has failed under the process: it neither hears nor says anything. */
+    boolean isOutOfService() {
+        return journal != null && journal.isOutOfService();
+    }
+
+    /** The disk has failed. */
+    void storeFailed() {
+        cluster.faults().diskFailed(this);
+    }
+
+    /** The production store, if that is what this node has. */
+    @Nullable SimJournal journal() {
+        return journal;
     }
 
     private void die(String how) {
@@ -191,7 +282,9 @@ final class SimNode {
     boolean isForgetful() {
         // What counts is what the disk keeps: a promotion that is not synced may be taken back.
         return (!up && lostPower)
-                || stores.values().stream().anyMatch(s -> !s.syncedState().standing().counts())
+                || (journal != null && journal.isDoubtful())
+                || cluster.shards().stream()
+                        .anyMatch(s -> !store(s).syncedState().standing().counts())
                 || replicas.values().stream().anyMatch(r -> !r.status().standing().counts());
     }
 

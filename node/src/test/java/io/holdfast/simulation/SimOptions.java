@@ -18,6 +18,7 @@ import java.util.List;
  * @param timeoutSeconds of the volume: when a call fails
  * @param connectionsNoticed volume clients are told when a node can be reached and when not
  * @param checkpointChance per turn of a node
+ * @param storage what nodes keep their replicas in
  * @param installBlocks blocks in one part of a catch-up by extents
  * @param midStepFault probability of a crash or pause before any one effect
  * @param dutyNanos simulated time with faults, before everything heals
@@ -40,6 +41,7 @@ record SimOptions(
         VolumeClient.Window window,
         SimNetwork.Conditions network,
         Disk disk,
+        Storage storage,
         Faults faults,
         SimCoordinator.Mode coordinator,
         double turnEndsAtOnce,
@@ -60,6 +62,56 @@ record SimOptions(
 
     /** How long the disk takes. */
     record Disk(long writeMaxNanos, long syncMaxNanos, long readMaxNanos, double strayedSync) {}
+
+    /**
+     * What nodes keep their replicas in.
+     *
+     * @param real the production store on a simulated disk, else a model of it
+     * @param storeBytes of segments, 0: as the disk has room
+     * @param sectorBytes that the disk writes as a whole
+     * @param cleanChance per turn that the cleaner empties a segment without need
+     * @param stops nodes are stopped in an orderly way
+     * @param damage bits of synced records turn over
+     * @param failing writes and syncs fail for a while
+     */
+    record Storage(
+            boolean real,
+            long segmentBytes,
+            long checkpointBytes,
+            long cacheBytes,
+            long logCacheBytes,
+            long storeBytes,
+            int sectorBytes,
+            double cleanChance,
+            boolean stops,
+            boolean damage,
+            boolean failing) {
+        /** The model. */
+        static final Storage MODEL = new Storage(false, 0, 0, 0, 0, 0, 0, 0, false, false, false);
+
+        static Storage draw(SimRandom random, boolean majorityPowerLoss, PlantedBug bug) {
+            boolean wanted = random.chance(REAL_SHARE);
+            if (!bug.isInStore() && (bug.isInModel() || !wanted)) {
+                return MODEL;
+            }
+            long segment = random.between(1, 4) * (64L << 10);
+            return new Storage(
+                    true,
+                    segment,
+                    random.between(1, 4) * segment / 2,
+                    random.chance(0.5) ? random.between(1, 40) * 1000L : 16L << 20,
+                    random.chance(0.5) ? random.between(1, 40) * 1000L : 1L << 20,
+                    random.chance(0.7) ? random.between(16, 24) * segment : 0,
+                    random.chance(0.5) ? 512 : 4096,
+                    random.chance(0.5) ? 0.01 : 0,
+                    random.chance(0.3),
+                    !majorityPowerLoss && random.chance(0.3),
+                    !majorityPowerLoss && random.chance(0.3));
+        }
+    }
+
+    /** Share of the runs with the production store. */
+    private static final double REAL_SHARE = 0.3;
 
     /**
      * Which faults happen, and how far apart.
@@ -104,6 +156,7 @@ record SimOptions(
                     VolumeClient.Window.DEFAULT,
                     SimNetwork.Conditions.GOOD,
                     new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
+                    Storage.MODEL,
                     Faults.NONE,
                     SimCoordinator.Mode.SILENT,
                     1,
@@ -187,6 +240,7 @@ record SimOptions(
                 window,
                 network,
                 disk,
+                Storage.draw(random.child("storage"), majorityPowerLoss, bug),
                 faults,
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
@@ -200,8 +254,25 @@ record SimOptions(
                 bug);
     }
 
+    /**
+     * Whether nodes may say that they have no room: a store says so, too, when the next segment
+     * cannot be made for another reason.
+     */
+    boolean mayRunFull() {
+        return faults.fullDisk() || storage.failing() || storage.storeBytes() > 0;
+    }
+
     /** The same with a bug. */
     SimOptions with(PlantedBug planted) {
+        return with(storage, planted);
+    }
+
+    /** The same with replicas kept elsewhere. */
+    SimOptions with(Storage otherStorage) {
+        return with(otherStorage, bug);
+    }
+
+    private SimOptions with(Storage otherStorage, PlantedBug planted) {
         return new SimOptions(
                 nodes,
                 shards,
@@ -220,6 +291,7 @@ record SimOptions(
                 window,
                 network,
                 disk,
+                otherStorage,
                 faults,
                 coordinator,
                 turnEndsAtOnce,

@@ -10,7 +10,7 @@ import io.holdfast.node.replica.Recovered;
 import io.holdfast.node.replica.ReplicaOptions;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ClientReply;
-import io.holdfast.proto.peer.ClientReply.Run;
+import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
@@ -31,7 +31,7 @@ final class SimReplica {
     private final SimNode node;
     private final int incarnation;
     private final ShardId shard;
-    private final SimStore store;
+    private final SimStorage store;
     private final SimRandom random;
     private final Core core;
     private final ShardOracle oracle;
@@ -43,7 +43,7 @@ final class SimReplica {
     private boolean turnEnds;
 
     SimReplica(
-            SimCluster cluster, SimNode node, SimStore store, SimRandom random, boolean unclean) {
+            SimCluster cluster, SimNode node, SimStorage store, SimRandom random, boolean unclean) {
         this.cluster = cluster;
         this.node = node;
         this.incarnation = node.incarnation();
@@ -70,11 +70,29 @@ final class SimReplica {
                         node.nanos(),
                         options.bug());
         oracle.started(node.number, status(), store);
+        if (store instanceof JournalShard real) {
+            real.attach(this);
+        }
     }
 
     /** See {@link Core#shardState}. */
     byte[] shardState() {
         return core.shardState();
+    }
+
+    /** See {@link Core#applied}. */
+    long applied() {
+        return core.applied();
+    }
+
+    /** See {@link Core#appliedEpoch}. */
+    long appliedEpoch() {
+        return core.appliedEpoch();
+    }
+
+    /** Whether this replica can do anything any more. */
+    private boolean isGone() {
+        return !node.isUp() || node.incarnation() != incarnation || node.isOutOfService();
     }
 
     ReplicaStatus status() {
@@ -83,7 +101,7 @@ final class SimReplica {
 
     /** Gives the core an event and carries out what it wants done. */
     void step(Event event) {
-        if (!node.isUp() || node.incarnation() != incarnation) {
+        if (isGone()) {
             return;
         }
         if (node.isPaused()) {
@@ -125,7 +143,7 @@ final class SimReplica {
     private void carryOut(List<Effect> effects, int from) {
         for (int i = from; i < effects.size(); i++) {
             cluster.faults().beforeEffect(node);
-            if (!node.isUp() || node.incarnation() != incarnation) {
+            if (isGone()) {
                 return;
             }
             if (node.isPaused()) {
@@ -134,6 +152,9 @@ final class SimReplica {
                 return;
             }
             carryOut(effects.get(i));
+        }
+        if (isGone()) {
+            return;
         }
         store.applied(core.applied());
         oracle.carriedOut(node.number, status(), store);
@@ -154,31 +175,24 @@ final class SimReplica {
             case Effect.Apply apply -> store.apply(apply.entries());
             case Effect.Reply reply -> reply(reply.origin(), reply.reply());
             case Effect.ReadBlocks read -> {
-                List<Run> runs =
-                        store.read(
-                                read.request().layer(),
-                                read.request().block(),
-                                read.request().count());
-                ClientReply.Data data =
-                        new ClientReply.Data(
-                                shard, read.request().client(), read.request().request(), runs);
-                afterRead(() -> reply(read.origin(), data));
+                ClientRequest.Read request = read.request();
+                store.read(
+                        request.layer(),
+                        request.block(),
+                        request.count(),
+                        runs -> {
+                            ClientReply.Data data =
+                                    new ClientReply.Data(
+                                            shard, request.client(), request.request(), runs);
+                            afterRead(() -> reply(read.origin(), data));
+                        });
             }
-            case Effect.SendExtents send -> {
-                Extents extents =
-                        store.extents(send.since(), send.from(), cluster.options.installBlocks());
-                cluster.counters.add("extents sent", extents.moved().size());
-                InstallExtents part =
-                        new InstallExtents(
-                                shard,
-                                send.epoch(),
-                                send.baseSequence(),
-                                send.from(),
-                                extents.next(),
-                                extents.done(),
-                                extents.moved());
-                afterRead(() -> send(send.to(), part));
-            }
+            case Effect.SendExtents send ->
+                    store.extents(
+                            send.since(),
+                            send.from(),
+                            cluster.options.installBlocks(),
+                            extents -> sendExtents(send, extents));
             case Effect.StoreExtents extents ->
                     persisting(
                             extents.ticket(),
@@ -208,6 +222,20 @@ final class SimReplica {
                 cluster.announced(shard, node.number, announce);
             }
         }
+    }
+
+    private void sendExtents(Effect.SendExtents send, Extents extents) {
+        cluster.counters.add("extents sent", extents.moved().size());
+        InstallExtents part =
+                new InstallExtents(
+                        shard,
+                        send.epoch(),
+                        send.baseSequence(),
+                        send.from(),
+                        extents.next(),
+                        extents.done(),
+                        extents.moved());
+        afterRead(() -> send(send.to(), part));
     }
 
     private void reply(int origin, ClientReply reply) {
@@ -254,7 +282,14 @@ final class SimReplica {
         } while (previous < effect.through());
     }
 
+    /** The model answers at once; the store has taken its time. */
     private void afterRead(Runnable action) {
+        if (store instanceof JournalShard) {
+            if (!isGone()) {
+                action.run();
+            }
+            return;
+        }
         cluster.queue.after(
                 random.between(0, cluster.options.disk().readMaxNanos()),
                 () -> node.enqueue(incarnation, action));
@@ -288,12 +323,17 @@ final class SimReplica {
 
     /** The write call is done, even if the process is paused by now; it is told when it goes on. */
     private void diskHasWritten(int end, boolean sync) {
-        if (!node.isUp() || node.incarnation() != incarnation) {
+        if (isGone()) {
+            return;
+        }
+        boolean syncs = sync || random.chance(cluster.options.disk().strayedSync());
+        if (store instanceof JournalShard real) {
+            node.enqueue(incarnation, () -> write(real, syncs));
             return;
         }
         store.written(end);
         node.enqueue(incarnation, () -> onWritten(end));
-        if (sync || random.chance(cluster.options.disk().strayedSync())) {
+        if (syncs) {
             syncAt =
                     Math.max(
                             syncAt,
@@ -305,8 +345,23 @@ final class SimReplica {
         }
     }
 
+    /** On the data loop, as in production. */
+    private void write(JournalShard real, boolean syncs) {
+        if (isGone() || !real.write()) {
+            return;
+        }
+        if (syncs) {
+            real.sync(covered -> {
+                if (!isGone()) {
+                    onSynced(covered);
+                }
+            });
+        }
+        onWritten(real.writtenEnd());
+    }
+
     private void diskHasSynced(int end) {
-        if (!node.isUp() || node.incarnation() != incarnation) {
+        if (isGone()) {
             return;
         }
         if (cluster.options.bug() != PlantedBug.SYNC_IS_A_LIE) {
@@ -346,19 +401,30 @@ final class SimReplica {
 
     /** The turn is over: map and shard state agree. */
     private void maybeCheckpoint() {
-        if (random.chance(cluster.options.checkpointChance())) {
+        if (store instanceof JournalShard real) {
+            real.turnEnded();
+        } else if (random.chance(cluster.options.checkpointChance())) {
             checkpoint();
             if (random.chance(cluster.options.logStartChance())) {
-                store.moveLogStart(random.between(0, store.checkpointed()));
+                store.moveLogStart(random.between(0, checkpointed()));
             }
         }
     }
 
     /** Starts a checkpoint now. */
     void checkpoint() {
-        store.startCheckpoint(core.applied(), core.appliedEpoch(), core.shardState());
-        cluster.queue.after(
-                random.between(0, cluster.options.disk().syncMaxNanos()),
-                () -> diskHasSynced(store.writtenEnd()));
+        switch (store) {
+            case JournalShard real -> real.checkpoint();
+            case SimStore model -> {
+                model.startCheckpoint(core.applied(), core.appliedEpoch(), core.shardState());
+                cluster.queue.after(
+                        random.between(0, cluster.options.disk().syncMaxNanos()),
+                        () -> diskHasSynced(store.writtenEnd()));
+            }
+        }
+    }
+
+    private long checkpointed() {
+        return store instanceof SimStore model ? model.checkpointed() : 0;
     }
 }

@@ -3,7 +3,6 @@ package io.holdfast.simulation;
 import static io.holdfast.simulation.SimFailure.check;
 
 import io.holdfast.node.port.Store.Extents;
-import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
 import io.holdfast.proto.peer.Blocks;
@@ -15,70 +14,22 @@ import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The disk of one shard on one node, with the semantics of the {@code Store} port and of the
- * effects that reach it.
+ * effects that reach it, as a model: fast, and coarser than {@link JournalShard}.
  *
- * <p>The journal is a list of records. Each goes from queued (lost when the process dies) over
- * written (page cache: lost when power fails) to synced. Map and log in memory run ahead of that,
- * as they do in production; a restart rebuilds them from the newest durable checkpoint and the
- * records that survived.
+ * <p>The journal is a list of records. Map and log in memory run ahead of what is on disk, as they
+ * do in production; a restart rebuilds them from the newest durable checkpoint and the records that
+ * survived.
  */
-final class SimStore implements BlockVersions {
-    /** Something in the journal. */
-    sealed interface Item {
-        /** An entry of the log. */
-        record Logged(Entry entry) implements Item {}
-
-        /** Hard state. */
-        record State(HardState state) implements Item {}
-
-        /** A moved copy, not part of the log. */
-        record Moved(Entry entry) implements Item {}
-
-        /** Everything before is forgotten. */
-        record Cleared(HardState state) implements Item {}
-
-        /** The log restarts here, with the map as it stood then. */
-        record Base(
-                long epoch,
-                long sequence,
-                byte[] shardState,
-                HardState state,
-                TreeMap<Place, Cell> map)
-                implements Item {}
-    }
-
-    /** A block of a layer. */
-    record Place(int layer, long block) implements Comparable<Place> {
-        @Override
-        public int compareTo(Place other) {
-            int byLayer = Integer.compare(layer, other.layer);
-            return byLayer != 0 ? byLayer : Long.compare(block, other.block);
-        }
-    }
-
-    /** What a block holds: a part of an entry. */
-    record Cell(Entry entry) {
-        long sequence() {
-            return entry.sequence();
-        }
-    }
-
-    /** Names an entry of any epoch. */
-    record EntryKey(long sequence, long epoch) {
-        static EntryKey of(Entry entry) {
-            return new EntryKey(entry.sequence(), entry.epoch());
-        }
-    }
-
+final class SimStore extends SimStorage {
     /** Map and shard state at one position of the journal. */
     private record Checkpoint(
             int position,
@@ -89,31 +40,15 @@ final class SimStore implements BlockVersions {
         static final Checkpoint NONE = new Checkpoint(0, new TreeMap<>(), 0, 0, new byte[0]);
     }
 
-    /** Hears of the journal's way to disk. */
-    interface Watcher {
-        void written(Entry entry);
-
-        void synced(Entry entry);
-    }
-
-    private final ShardId shard;
     private final PlantedBug bug;
-    private final Watcher watcher;
 
     // On disk.
-    private final ArrayList<Item> journal = new ArrayList<>();
-    private final Map<EntryKey, Integer> positions = new HashMap<>();
-    private int writtenEnd;
-    private int syncedEnd;
     private Checkpoint checkpoint = Checkpoint.NONE;
     private HardState created;
     private long logStart;
-    private HardState syncedState;
 
     // In memory.
-    private final ArrayList<Entry> log = new ArrayList<>();
     private TreeMap<Place, Cell> map = new TreeMap<>();
-    private long baseSequence;
     private @Nullable Checkpoint pendingCheckpoint;
     private long applied;
 
@@ -123,78 +58,53 @@ final class SimStore implements BlockVersions {
      * @param state hard state of the new replica, synced
      */
     SimStore(ShardId shard, HardState state, PlantedBug bug, Watcher watcher) {
-        this.shard = shard;
+        super(shard, watcher, state);
         this.created = state;
-        this.syncedState = state;
         this.bug = bug;
-        this.watcher = watcher;
     }
 
     // ---- the port ----
 
-    /**
-     * Queues entries and then state.
-     *
-     * @return the journal's end, for {@link #written} and {@link #synced}
-     */
+    @Override
     int append(List<Entry> entries, @Nullable HardState state) {
-        for (Entry entry : entries) {
-            check(
-                    entry.sequence() == last() + 1,
-                    "journal",
-                    "append of ",
-                    entry,
-                    " after sequence ",
-                    last());
-            check(!entry.isMoved(), "journal", "a moved copy in the log: ", entry);
-            log.add(entry);
-            positions.put(EntryKey.of(entry), journal.size());
-            journal.add(new Item.Logged(entry));
-            if (bug == PlantedBug.APPLY_BEFORE_COMMIT && entry.count() > 0) {
-                put(entry);
-            }
+        int end = super.append(entries, state);
+        if (bug == PlantedBug.APPLY_BEFORE_COMMIT) {
+            entries.stream().filter(entry -> entry.count() > 0).forEach(this::put);
         }
-        if (state != null) {
-            journal.add(new Item.State(state));
-        }
-        return journal.size();
+        return end;
     }
 
-    /** Cuts the log. */
+    @Override
     void truncate(long sequence) {
         check(sequence >= applied, "journal", "cut after ", sequence, ", applied is ", applied);
-        while (last() > sequence) {
-            log.removeLast();
-        }
+        super.truncate(sequence);
     }
 
-    /** Queues moved copies and puts them into the map. */
+    @Override
     int appendMoved(List<Entry> moved) {
-        for (Entry entry : moved) {
-            check(entry.isMoved(), "journal", "not a moved copy: ", entry);
-            journal.add(new Item.Moved(entry));
-            put(entry);
-        }
-        return journal.size();
+        moved.forEach(this::put);
+        return super.appendMoved(moved);
     }
 
-    /** The log restarts after a base, for which the map is right. */
+    @Override
     int installBase(long epoch, long sequence, byte[] shardState, HardState state) {
         journal.add(new Item.Base(epoch, sequence, shardState, state, new TreeMap<>(map)));
         log.clear();
         baseSequence = sequence;
+        baseEpoch = epoch;
         logStart = sequence;
         applied = sequence;
         pendingCheckpoint = null;
         return journal.size();
     }
 
-    /** Forgets everything; synced. */
+    @Override
     void startOver(HardState state) {
         journal.add(new Item.Cleared(state));
         log.clear();
         map = new TreeMap<>();
         baseSequence = 0;
+        baseEpoch = 0;
         logStart = 0;
         applied = 0;
         pendingCheckpoint = null;
@@ -203,7 +113,7 @@ final class SimStore implements BlockVersions {
         synced(journal.size());
     }
 
-    /** Puts committed entries into the map. */
+    @Override
     void apply(List<Entry> entries) {
         for (Entry entry : entries) {
             Entry logged = entry(entry.sequence());
@@ -219,7 +129,7 @@ final class SimStore implements BlockVersions {
         }
     }
 
-    /** The map now belongs to this applied point. */
+    @Override
     void applied(long sequence) {
         applied = sequence;
     }
@@ -251,8 +161,9 @@ final class SimStore implements BlockVersions {
         return map.subMap(new Place(layer, block), new Place(layer, block + count));
     }
 
-    /** Reads blocks; runs are as long as one entry reaches. */
-    List<Run> read(int layer, long block, int count) {
+    /** {@inheritDoc} At once; runs are as long as one entry reaches. */
+    @Override
+    void read(int layer, long block, int count, Consumer<List<Run>> done) {
         List<Run> runs = new ArrayList<>();
         long at = block;
         while (at < block + count) {
@@ -264,11 +175,11 @@ final class SimStore implements BlockVersions {
             runs.add(run(cell, at, (int) (end - at)));
             at = end;
         }
-        return runs;
+        done.accept(runs);
     }
 
     private static boolean sameEntry(@Nullable Cell one, @Nullable Cell other) {
-        return one == null ? other == null : other != null && one.entry == other.entry;
+        return one == null ? other == null : other != null && one.entry() == other.entry();
     }
 
     private static Run run(@Nullable Cell cell, long block, int count) {
@@ -279,8 +190,8 @@ final class SimStore implements BlockVersions {
                 block,
                 count,
                 cell.sequence(),
-                cell.entry.nonce().plus(block - cell.entry.block()),
-                payload(cell.entry, block, count));
+                cell.entry().nonce().plus(block - cell.entry().block()),
+                payload(cell.entry(), block, count));
     }
 
     private static byte[] payload(Entry entry, long block, int count) {
@@ -291,23 +202,24 @@ final class SimStore implements BlockVersions {
         return Arrays.copyOfRange(entry.payload(), from, from + count * Blocks.SEALED_SIZE);
     }
 
-    /** At most {@code most} moved copies of blocks newer than {@code since}. */
-    Extents extents(long since, Cursor from, int most) {
+    @Override
+    void extents(long since, Cursor from, int most, Consumer<Extents> done) {
         List<Entry> moved = new ArrayList<>();
         for (Map.Entry<Place, Cell> one :
                 map.tailMap(new Place(from.layer(), from.block())).entrySet()) {
             Place place = one.getKey();
             if (moved.size() == most) {
-                return new Extents(moved, new Cursor(place.layer, place.block), false);
+                done.accept(new Extents(moved, new Cursor(place.layer(), place.block()), false));
+                return;
             }
-            Entry entry = one.getValue().entry;
+            Entry entry = one.getValue().entry();
             boolean skipped =
                     bug == PlantedBug.CATCH_UP_SKIPS_ZEROES && entry.kind() == EntryKind.ZERO;
             if (entry.sequence() > since && !skipped) {
-                moved.add(clip(entry, place.block));
+                moved.add(clip(entry, place.block()));
             }
         }
-        return new Extents(moved, Cursor.START, true);
+        done.accept(new Extents(moved, Cursor.START, true));
     }
 
     private static Entry clip(Entry entry, long block) {
@@ -319,7 +231,7 @@ final class SimStore implements BlockVersions {
                 .build();
     }
 
-    /** Entries of the log, at least one; empty: gone. */
+    @Override
     List<Entry> log(long from, long through, int most) {
         if (from <= logStart || from <= baseSequence || from > last()) {
             return List.of();
@@ -331,36 +243,10 @@ final class SimStore implements BlockVersions {
 
     // ---- the way to disk ----
 
-    /** The journal's end. */
-    int end() {
-        return journal.size();
-    }
-
-    /** How far the journal is written. */
-    int writtenEnd() {
-        return writtenEnd;
-    }
-
-    /** The operating system has the journal up to here. */
-    void written(int end) {
-        for (; writtenEnd < Math.min(end, journal.size()); writtenEnd++) {
-            if (journal.get(writtenEnd) instanceof Item.Logged logged) {
-                watcher.written(logged.entry);
-            }
-        }
-    }
-
-    /** The disk has the journal up to here, and with it a checkpoint that waited for that. */
+    /** {@inheritDoc} And with it a checkpoint that waited for that. */
+    @Override
     void synced(int end) {
-        for (; syncedEnd < Math.min(end, writtenEnd); syncedEnd++) {
-            switch (journal.get(syncedEnd)) {
-                case Item.Logged logged -> watcher.synced(logged.entry);
-                case Item.State state -> syncedState = state.state;
-                case Item.Base base -> syncedState = base.state;
-                case Item.Cleared cleared -> syncedState = cleared.state;
-                case Item.Moved _ -> {}
-            }
-        }
+        super.synced(end);
         Checkpoint due = pendingCheckpoint;
         if (due != null && due.position <= syncedEnd) {
             checkpoint = due;
@@ -375,7 +261,7 @@ final class SimStore implements BlockVersions {
                 new Checkpoint(journal.size(), new TreeMap<>(map), appliedNow, appliedEpoch, state);
     }
 
-    /** The log may be forgotten up to here, but never beyond what a checkpoint covers. */
+    @Override
     void moveLogStart(long sequence) {
         logStart = Math.max(logStart, Math.min(sequence, checkpoint.applied));
     }
@@ -434,42 +320,45 @@ final class SimStore implements BlockVersions {
     }
 
     /**
-     * Rebuilds map and log from what survived, and syncs it, since the replica will rely on it.
-     *
-     * @param unclean the machine went down: a voter starts as a learner
+     * {@inheritDoc} Rebuilds map and log from what survived, and syncs it, since the replica will
+     * rely on it.
      */
+    @Override
     Recovered recover(boolean unclean) {
         log.clear();
         positions.clear();
         map = new TreeMap<>(checkpoint.map);
         baseSequence = 0;
+        baseEpoch = 0;
         applied = checkpoint.applied;
         long appliedEpoch = checkpoint.appliedEpoch;
         byte[] shardState = checkpoint.shardState;
         HardState state = created;
         for (int i = 0; i < journal.size(); i++) {
             switch (journal.get(i)) {
-                case Item.Logged logged -> replay(logged.entry, i);
-                case Item.State newer -> state = newer.state;
+                case Item.Logged logged -> replay(logged.entry(), i);
+                case Item.State newer -> state = newer.state();
                 case Item.Moved moved -> {
                     if (i >= checkpoint.position) {
-                        put(moved.entry);
+                        put(moved.entry());
                     }
                 }
                 case Item.Cleared cleared -> {
-                    state = cleared.state;
+                    state = cleared.state();
                     log.clear();
                     baseSequence = 0;
+                    baseEpoch = 0;
                 }
                 case Item.Base base -> {
-                    state = base.state;
+                    state = base.state();
                     log.clear();
-                    baseSequence = base.sequence;
+                    baseSequence = base.sequence();
+                    baseEpoch = base.epoch();
                     if (i >= checkpoint.position) {
-                        map = new TreeMap<>(base.map);
-                        applied = base.sequence;
-                        appliedEpoch = base.epoch;
-                        shardState = base.shardState;
+                        map = new TreeMap<>(base.map());
+                        applied = base.sequence();
+                        appliedEpoch = base.epoch();
+                        shardState = base.shardState();
                     }
                 }
             }
@@ -516,53 +405,8 @@ final class SimStore implements BlockVersions {
 
     // ---- for checkers ----
 
-    /** End of the log. */
-    long last() {
-        return baseSequence + log.size();
-    }
-
-    /** The log restarted after this sequence. */
-    long baseSequence() {
-        return baseSequence;
-    }
-
-    /** An entry of the log; null: the log does not reach there. */
-    @Nullable Entry entry(long sequence) {
-        return sequence <= baseSequence || sequence > last()
-                ? null
-                : log.get((int) (sequence - baseSequence - 1));
-    }
-
-    /** Whether the operating system has the log's entry at {@code sequence}, or what it led to. */
-    boolean isWritten(long sequence) {
-        return isThrough(sequence, writtenEnd);
-    }
-
-    /** Whether the disk has it. */
-    boolean isSynced(long sequence) {
-        return isThrough(sequence, syncedEnd);
-    }
-
-    private boolean isThrough(long sequence, int end) {
-        Entry entry = entry(sequence);
-        if (entry == null) {
-            return sequence <= baseSequence;
-        }
-        Integer position = positions.get(EntryKey.of(entry));
-        return position != null && position < end;
-    }
-
-    /** Hard state as the disk has it. */
-    HardState syncedState() {
-        return syncedState;
-    }
-
-    /** The map, block by block: for comparing replicas. */
+    @Override
     SortedMap<Place, Cell> map() {
         return map;
-    }
-
-    ShardId shard() {
-        return shard;
     }
 }

@@ -17,11 +17,13 @@ final class Simulate {
     private final long endNanos;
     private final PlantedBug bug;
     private final AtomicLong next;
+    private final long end;
     private final Totals totals = new Totals();
 
-    private Simulate(long minutes, long from, PlantedBug bug) {
+    private Simulate(long minutes, long from, long count, PlantedBug bug) {
         this.endNanos = System.nanoTime() + minutes * 60 * SimOptions.SECONDS;
         this.next = new AtomicLong(from);
+        this.end = count == Long.MAX_VALUE ? count : from + count;
         this.bug = bug;
     }
 
@@ -29,6 +31,7 @@ final class Simulate {
         long seed = -1;
         long minutes = 1;
         long from = System.currentTimeMillis() / 1000 * 100_000;
+        long count = Long.MAX_VALUE;
         PlantedBug bug = PlantedBug.NONE;
         for (int i = 0; i + 1 < args.length; i += 2) {
             String value = args[i + 1];
@@ -36,11 +39,13 @@ final class Simulate {
                 case "--seed" -> seed = Long.parseLong(value);
                 case "--minutes" -> minutes = Long.parseLong(value);
                 case "--from" -> from = Long.parseLong(value);
+                case "--count" -> count = Long.parseLong(value);
                 case "--bug" -> bug = PlantedBug.valueOf(value);
                 default -> throw new IllegalArgumentException("unknown option " + args[i]);
             }
         }
-        boolean good = seed >= 0 ? runOne(seed, bug) : new Simulate(minutes, from, bug).runMany();
+        boolean good =
+                seed >= 0 ? runOne(seed, bug) : new Simulate(minutes, from, count, bug).runMany();
         System.exit(good ? 0 : 1);
     }
 
@@ -68,6 +73,9 @@ final class Simulate {
     private void work() {
         while (System.nanoTime() < endNanos) {
             long seed = next.getAndIncrement();
+            if (seed >= end) {
+                return;
+            }
             Result result = Simulation.run(seed, bug);
             totals.add(result);
             if (result.failed()) {

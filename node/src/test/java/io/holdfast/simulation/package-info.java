@@ -15,6 +15,11 @@
  * itself and does what a volume client never would: it goes on while older requests are in doubt,
  * gives up early, never releases. Most runs have the first kind only, some both or the second only.
  *
+ * <p>Replicas are kept in the production store, on a simulated file system ({@link
+ * io.holdfast.simulation.SimJournal}), or in a model of it ({@link
+ * io.holdfast.simulation.SimStore}), which is faster: the seed decides. {@link
+ * io.holdfast.simulation.SimDisk} says what is left after which fault.
+ *
  * <p>Start at {@link io.holdfast.simulation.Simulation} (one run of one seed) or {@link
  * io.holdfast.simulation.SimCluster} (hand-written scenarios). {@link
  * io.holdfast.simulation.Simulate} runs seeds on all cores.

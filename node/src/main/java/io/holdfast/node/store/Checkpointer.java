@@ -6,12 +6,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
-import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -29,8 +27,6 @@ import org.slf4j.LoggerFactory;
 final class Checkpointer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Checkpointer.class);
 
-    private final UUID store;
-    private final String bootId;
     private final Journal journal;
     private final ExtentMap map;
     private final MapDatabase database;
@@ -38,8 +34,11 @@ final class Checkpointer implements AutoCloseable {
     private final SegmentUsage usage;
     private final Executor loop;
     private final Listener listener;
-    private final ExecutorService thread =
-            Executors.newSingleThreadExecutor(Journal.daemon("store-checkpoint"));
+    private final Threads threads;
+    private final ExecutorService thread;
+
+    /** As the database has it. Written on the thread. */
+    private volatile StoreRow row;
 
     private List<ShardId> dropped = new ArrayList<>();
     private @Nullable Running running;
@@ -48,17 +47,16 @@ final class Checkpointer implements AutoCloseable {
     private volatile long extentsEstimate;
 
     Checkpointer(
-            UUID store,
-            String bootId,
+            StoreRow row,
             Journal journal,
             ExtentMap map,
             MapDatabase database,
             NavigableMap<ShardId, ShardStore> shards,
             SegmentUsage usage,
             Executor loop,
+            Threads threads,
             Listener listener) {
-        this.store = store;
-        this.bootId = bootId;
+        this.row = row;
         this.journal = journal;
         this.map = map;
         this.database = database;
@@ -66,6 +64,8 @@ final class Checkpointer implements AutoCloseable {
         this.usage = usage;
         this.loop = loop;
         this.listener = listener;
+        this.threads = threads;
+        thread = threads.one("store-checkpoint");
         extentsEstimate = database.extentsEstimate();
     }
 
@@ -138,7 +138,8 @@ final class Checkpointer implements AutoCloseable {
             covered = Math.min(covered, row.from());
         }
         MapChanges changes =
-                new MapChanges(dropped, new StoreRow(clean, store, covered, end, bootId));
+                new MapChanges(
+                        dropped, new StoreRow(clean, row.store(), covered, end, row.bootId()));
         changes.shards.putAll(rows);
         shards.values().forEach(shard -> shard.map.usage.capture(shard.id, changes));
         int first = Place.segment(covered);
@@ -147,19 +148,33 @@ final class Checkpointer implements AutoCloseable {
                         dropped, map.capture(changes), first, List.copyOf(usage.deadBefore(first)));
         dropped = new ArrayList<>();
         running = now;
-        thread.execute(() -> run(now, changes, end));
+        CompletableFuture<Long> _ =
+                journal.sync()
+                        .whenCompleteAsync(
+                                (synced, failure) -> {
+                                    if (failure == null) {
+                                        write(now, changes, end, synced);
+                                    } else {
+                                        now.durable.completeExceptionally(failure);
+                                    }
+                                    ended(now);
+                                },
+                                thread);
     }
 
-    private void run(Running now, MapChanges changes, long end) {
+    private void write(Running now, MapChanges changes, long end, long synced) {
         try {
-            long synced = journal.sync().join();
             Check.that(synced >= end, "a sync covers what was written before", synced, end);
             database.write(changes);
+            row = changes.store;
             extentsEstimate = database.extentsEstimate();
             now.durable.complete(null);
         } catch (IOException | RuntimeException e) {
             now.durable.completeExceptionally(e);
         }
+    }
+
+    private void ended(Running now) {
         try {
             loop.execute(() -> finish(now));
         } catch (RejectedExecutionException e) {
@@ -188,6 +203,11 @@ final class Checkpointer implements AutoCloseable {
         listener.completed(ended.covered, ended.dead);
     }
 
+    /** See {@link MapDatabase#noteFailedSync}. */
+    void noteFailedSync() {
+        thread.execute(() -> database.noteFailedSync(row));
+    }
+
     /** Waits for the checkpoint under way, if there is one. */
     void await() {
         Running now = running;
@@ -195,9 +215,12 @@ final class Checkpointer implements AutoCloseable {
             return;
         }
         try {
-            now.durable.join();
-        } catch (CompletionException e) {
+            threads.await(now.durable);
+        } catch (ExecutionException e) {
             LOG.debug("A checkpoint ended with a failure, which is reported to the owners", e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return;
         }
         finish(now);
     }

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -104,6 +105,7 @@ final class Cleaner implements AutoCloseable {
     private final Work work;
     private final Executor thread;
     private final Executor loop;
+    private final LongSupplier nanoTime;
 
     /** Segments that could not be read to their end; a start tries them again. */
     private final Set<Integer> unreadable = new HashSet<>();
@@ -131,13 +133,15 @@ final class Cleaner implements AutoCloseable {
             ExtentMap map,
             Work work,
             Executor thread,
-            Executor loop) {
+            Executor loop,
+            LongSupplier nanoTime) {
         this.directory = directory;
         this.usage = usage;
         this.map = map;
         this.work = work;
         this.thread = thread;
         this.loop = loop;
+        this.nanoTime = nanoTime;
     }
 
     /**
@@ -302,7 +306,7 @@ final class Cleaner implements AutoCloseable {
 
     /** Deals with about {@code bytes} of the victim; returns how many. */
     private long take(long bytes) {
-        long start = System.nanoTime();
+        long start = nanoTime.getAsLong();
         long done = 0;
         while (done < bytes) {
             Segment current = victim;
@@ -325,7 +329,7 @@ final class Cleaner implements AutoCloseable {
                 Stored next = now.writes().get(nextInPart++);
                 move(next);
                 done += next.entry().sizeBytes();
-                if (System.nanoTime() - start >= STEP_NANOS) {
+                if (nanoTime.getAsLong() - start >= STEP_NANOS) {
                     break;
                 }
             } else if (now.last()) {

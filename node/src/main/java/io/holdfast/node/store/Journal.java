@@ -15,13 +15,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ThreadFactory;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -29,7 +26,8 @@ import org.slf4j.LoggerFactory;
  * The writing end of the journal: one stream of records in segment files. Places are fixed by
  * {@code append}, bytes reach the operating system with {@link #write}, and last after a sync.
  *
- * <p>Owned by the data loop. Two threads of its own: one syncs, one prepares the next segment.
+ * <p>Owned by the data loop. Two tasks of its own run elsewhere: one syncs, one prepares the next
+ * segment.
  *
  * <p>Records start at multiples of 8 bytes and never cross segments. A sync covers every segment
  * written since the last one. A failed write or sync is final: nothing is written or synced
@@ -110,10 +108,10 @@ final class Journal implements AutoCloseable {
     private long markedThrough;
     private boolean failed;
     private final List<Batch> pending = new ArrayList<>();
-    private final ByteBuffer staging = ByteBuffer.allocateDirect(WRITE_BYTES);
+    private final ByteBuffer staging;
 
-    private final ExecutorService preparer =
-            Executors.newSingleThreadExecutor(daemon("store-prepare"));
+    private final Threads threads;
+    private final ExecutorService preparer;
     private Future<FileChannel> spare;
     private long preparedNanos;
     private boolean warnedOfStarving;
@@ -128,10 +126,11 @@ final class Journal implements AutoCloseable {
     private long writtenForSync;
     private long syncedThrough;
     private int syncsInSegment;
+    private boolean syncing;
+    private boolean syncFailed;
     private boolean stopped;
-    private boolean closing;
 
-    private final Thread syncer;
+    private final ExecutorService syncer;
 
     /**
      * Goes on where recovery ended.
@@ -145,6 +144,7 @@ final class Journal implements AutoCloseable {
             JournalScan.End end,
             Disk disk,
             Executor loop,
+            Threads threads,
             SegmentListener listener,
             Consumer<Exception> onFailure)
             throws IOException {
@@ -155,6 +155,8 @@ final class Journal implements AutoCloseable {
         this.loop = loop;
         this.listener = listener;
         this.onFailure = onFailure;
+        this.threads = threads;
+        staging = ByteBuffer.allocateDirect((int) Math.min(WRITE_BYTES, segmentBytes));
         number = Place.segment(end.place());
         offset = Place.offset(end.place());
         if (offset == 0) {
@@ -172,13 +174,9 @@ final class Journal implements AutoCloseable {
         listener.begun(number);
         written = end.place();
         writtenForSync = end.place();
+        preparer = threads.one("store-prepare");
+        syncer = threads.one("store-sync");
         spare = prepareNext();
-        syncer = daemon("store-sync").newThread(this::syncLoop);
-        syncer.start();
-    }
-
-    static ThreadFactory daemon(String name) {
-        return Thread.ofPlatform().daemon().name(name).factory();
     }
 
     private Future<FileChannel> prepareNext() {
@@ -192,7 +190,7 @@ final class Journal implements AutoCloseable {
 
     private Future<FileChannel> prepareNext(Fill fill) {
         int next = number + 1;
-        preparedNanos = System.nanoTime();
+        preparedNanos = threads.nanoTime();
         return preparer.submit(() -> {
             try {
                 return disk.prepare(directory, next, segmentBytes, fill);
@@ -217,7 +215,7 @@ final class Journal implements AutoCloseable {
 
     /** Tries again to make the next segment if it could not be made a while ago. */
     void retryPreparing() {
-        if (!failed && isStarved() && System.nanoTime() - preparedNanos >= PREPARE_AGAIN_NANOS) {
+        if (!failed && isStarved() && threads.nanoTime() - preparedNanos >= PREPARE_AGAIN_NANOS) {
             if (!warnedOfStarving) {
                 warnedOfStarving = true;
                 LOG.warn(
@@ -256,6 +254,13 @@ final class Journal implements AutoCloseable {
         return failed;
     }
 
+    /** Whether it was a sync that failed: then what is written may be lost, too. */
+    boolean isSyncFailed() {
+        synchronized (lock) {
+            return syncFailed;
+        }
+    }
+
     /** Queues an entry; returns its place. */
     long append(Entry entry) {
         long place = reserve(entry.sizeBytes());
@@ -290,6 +295,11 @@ final class Journal implements AutoCloseable {
         synchronized (lock) {
             synced = syncedThrough;
         }
+        Check.that(
+                SegmentHeader.SIZE + padded(Mark.SIZE) + padded(bytes) <= segmentBytes,
+                "a record fits a segment",
+                bytes,
+                segmentBytes);
         boolean mark = synced > markedThrough;
         long needed = padded(bytes) + (mark ? padded(Mark.SIZE) : 0);
         if (offset + needed > segmentBytes) {
@@ -354,7 +364,7 @@ final class Journal implements AutoCloseable {
     /** The prepared segment; waits when it is late, and tries once more when it failed. */
     private FileChannel takeSpare() throws IOException {
         try {
-            return spare.get();
+            return threads.await(spare);
         } catch (ExecutionException e) {
             LOG.warn("Could not prepare segment {}, trying again", number + 1, e.getCause());
             return disk.prepare(directory, number + 1, segmentBytes, Fill.RESERVED);
@@ -428,18 +438,17 @@ final class Journal implements AutoCloseable {
             return;
         }
         failed = true;
-        synchronized (lock) {
-            stopped = true;
-            lock.notifyAll();
-        }
+        endWaiting(List.of(), new IOException("the journal has failed", cause));
         onFailure.accept(cause);
     }
 
     /** {@code done} runs on the loop, with the place synced through. */
     void sync(LongConsumer done) {
         synchronized (lock) {
-            waiting.add(done);
-            lock.notifyAll();
+            if (!stopped) {
+                waiting.add(done);
+                beginSync();
+            }
         }
     }
 
@@ -451,30 +460,30 @@ final class Journal implements AutoCloseable {
                 done.completeExceptionally(new IOException("the journal has failed or is closed"));
             } else {
                 waitingInside.add(done);
-                lock.notifyAll();
+                beginSync();
             }
         }
         return done;
     }
 
-    private void syncLoop() {
+    /** Guarded by {@link #lock}. */
+    private void beginSync() {
+        if (!syncing) {
+            syncing = true;
+            syncer.execute(this::syncWhileWanted);
+        }
+    }
+
+    private void syncWhileWanted() {
         List<LongConsumer> callers = new ArrayList<>();
         List<CompletableFuture<Long>> insiders = new ArrayList<>();
         List<Segment> segments = new ArrayList<>();
-        IOException failure = null;
-        while (failure == null) {
+        while (true) {
             long through;
             synchronized (lock) {
-                while (waiting.isEmpty() && waitingInside.isEmpty() && !stopped && !closing) {
-                    try {
-                        lock.wait();
-                    } catch (InterruptedException e) {
-                        throw new IllegalStateException("nobody interrupts the syncing thread", e);
-                    }
-                }
-                if (stopped || (closing && waiting.isEmpty() && waitingInside.isEmpty())) {
-                    stopped = true;
-                    break;
+                if (stopped || (waiting.isEmpty() && waitingInside.isEmpty())) {
+                    syncing = false;
+                    return;
                 }
                 callers.addAll(waiting);
                 waiting.clear();
@@ -489,8 +498,13 @@ final class Journal implements AutoCloseable {
                     disk.force(each.file);
                 }
             } catch (IOException e) {
-                failure = e;
-                break;
+                synchronized (lock) {
+                    unsynced.addAll(segments);
+                    syncFailed = true;
+                }
+                endWaiting(insiders, e);
+                onLoop(() -> fail(e));
+                return;
             }
             synchronized (lock) {
                 syncedThrough = through;
@@ -510,17 +524,10 @@ final class Journal implements AutoCloseable {
             insiders.clear();
             segments.clear();
         }
-        synchronized (lock) {
-            unsynced.addAll(segments);
-        }
-        if (failure != null) {
-            IOException cause = failure;
-            onLoop(() -> fail(cause));
-        }
-        endWaiting(insiders, failure);
     }
 
-    private void endWaiting(List<CompletableFuture<Long>> taken, @Nullable IOException failure) {
+    /** Nothing is synced from now on, and whoever waits for it hears so. */
+    private void endWaiting(List<CompletableFuture<Long>> taken, IOException cause) {
         List<CompletableFuture<Long>> left = new ArrayList<>(taken);
         synchronized (lock) {
             stopped = true;
@@ -528,7 +535,6 @@ final class Journal implements AutoCloseable {
             waitingInside.clear();
             waiting.clear();
         }
-        IOException cause = failure == null ? new IOException("the journal has failed") : failure;
         left.forEach(done -> done.completeExceptionally(cause));
     }
 
@@ -554,19 +560,8 @@ final class Journal implements AutoCloseable {
      */
     @Override
     public void close() {
-        synchronized (lock) {
-            closing = true;
-            lock.notifyAll();
-        }
-        boolean interrupted = false;
-        while (true) {
-            try {
-                syncer.join();
-                break;
-            } catch (InterruptedException e) {
-                interrupted = true;
-            }
-        }
+        syncer.close();
+        endWaiting(List.of(), new IOException("the journal is closed"));
         preparer.close();
         if (spare.state() == Future.State.SUCCESS) {
             closeQuietly(spare.resultNow());
@@ -575,8 +570,5 @@ final class Journal implements AutoCloseable {
             unsynced.forEach(each -> closeQuietly(each.file));
         }
         closeQuietly(segment.file);
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
     }
 }

@@ -23,11 +23,15 @@ import org.slf4j.LoggerFactory;
  * <ol>
  *   <li>They stand before a place that is known to have been synced (by the last checkpoint, or by
  *       a SYNCED mark that stands anywhere after them): <em>corruption</em>.
- *   <li>No valid record stands after them, here or in later segments: a <em>torn tail</em>, the end
- *       of what a crash let through. It is cut.
+ *   <li>No valid record stands after them, here or in later segments, and rule 4 does not hold: a
+ *       <em>torn tail</em>, the end of what a crash let through. It is cut.
  *   <li>There are valid records after them, and the machine has not been restarted since they were
  *       written (or the store was closed cleanly): the page cache cannot have lost them in the
  *       middle, so this is <em>corruption</em>.
+ *   <li>No valid record stands after them, the machine has not been restarted, and they are not
+ *       what a write leaves that ended half-way, which is the beginning of a record and then zeroes
+ *       only: <em>corruption</em>. (A record that is complete but for its checksum, say. One whose
+ *       own last bytes are zeroes cannot be told from a torn one.)
  *   <li>There are valid records after them, and the machine was restarted uncleanly: the unsynced
  *       tail reached the disk in part. It is cut. (The replicas here become learners, because their
  *       tails may be gone; so even if it was bit rot in synced bytes that no mark proved, nothing
@@ -57,6 +61,9 @@ final class JournalScan {
      * @param cut whether a torn or unsynced tail was cut
      */
     record End(long place, long previousEnd, long scannedBytes, boolean cut) {}
+
+    /** A record's first bytes, which say how long it is. */
+    private static final int LENGTH_KNOWN = 12;
 
     private final Path directory;
     private final UUID store;
@@ -167,7 +174,7 @@ final class JournalScan {
     /** Takes the record at the offset; returns where the next one starts. */
     private static long visit(SegmentReader reader, int number, long offset, Visitor visitor)
             throws IOException {
-        ByteBuffer start = reader.at(offset, 12);
+        ByteBuffer start = reader.at(offset, LENGTH_KNOWN);
         long place = Place.of(number, offset);
         if (start.getInt(start.position()) == Mark.MAGIC) {
             int length = Mark.lengthOf(start);
@@ -200,6 +207,13 @@ final class JournalScan {
                             + ", but a valid record follows at "
                             + Place.text(later.first));
         }
+        if (later.garbage && !tailMayBeLost && !isTorn(place, later.end)) {
+            throw new StoreException(
+                    "journal is damaged: "
+                            + where
+                            + ", and the bytes there are no torn write: they end at "
+                            + Place.text(later.end));
+        }
         if (later.garbage) {
             LOG.warn(
                     "Cut the journal's tail, which had not been synced: {}{}",
@@ -219,12 +233,39 @@ final class JournalScan {
      * @param first valid record, or {@link Place#NONE}
      * @param synced the furthest that a mark after the place claims to be synced
      * @param garbage whether anything but zeroes stands from the place on
+     * @param end place behind the last byte that is not zero and in no valid record
      */
-    private record Later(long first, long synced, boolean garbage) {}
+    private record Later(long first, long synced, boolean garbage, long end) {}
+
+    /** Whether a write that ended half-way leaves just this: a part of a record, then zeroes. */
+    private boolean isTorn(long place, long end) throws IOException {
+        Path file = files.get(Place.segment(place));
+        if (file == null || Place.segment(end) != Place.segment(place)) {
+            return false;
+        }
+        long bytes = end - place;
+        if (Place.offset(place) == 0) {
+            return bytes <= SegmentHeader.SIZE;
+        }
+        try (SegmentReader reader = new SegmentReader(file)) {
+            ByteBuffer start = reader.at(Place.offset(place), LENGTH_KNOWN);
+            int magic = start.getInt(start.position());
+            if (bytes < LENGTH_KNOWN) {
+                int missing = Byte.SIZE * (int) Math.max(0, Integer.BYTES - bytes);
+                return magic >>> missing == Entry.MAGIC >>> missing
+                        || magic >>> missing == Mark.MAGIC >>> missing;
+            }
+            int length = magic == Mark.MAGIC ? Mark.lengthOf(start) : Entry.lengthOf(start);
+            return bytes < length;
+        } catch (MalformedException e) {
+            return false;
+        }
+    }
 
     private Later later(long place) throws IOException {
         long[] found = {Place.NONE, 0};
         boolean garbage = false;
+        long end = place;
         int from = Place.segment(place);
         Visitor claims =
                 new Visitor() {
@@ -250,16 +291,19 @@ final class JournalScan {
             long offset = number == from ? Place.offset(place) : 0;
             try (SegmentReader reader = new SegmentReader(file.getValue())) {
                 while (offset < reader.size()) {
-                    if (reader.at(offset, Journal.ALIGNMENT).getLong() == 0) {
+                    long word = reader.at(offset, Journal.ALIGNMENT).getLong();
+                    if (word == 0) {
                         offset += Journal.ALIGNMENT;
                         continue;
                     }
                     garbage = true;
+                    int zeroes = Long.numberOfTrailingZeros(word) / Byte.SIZE;
+                    end = Place.of(number, offset + Long.BYTES - zeroes);
                     offset = skip(reader, number, offset, claims);
                 }
             }
         }
-        return new Later(found[0], found[1], garbage);
+        return new Later(found[0], found[1], garbage, end);
     }
 
     private static long skip(SegmentReader reader, int number, long offset, Visitor claims)

@@ -21,12 +21,9 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
-import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
@@ -72,6 +69,9 @@ public final class JournalStore implements Store {
 
     private static final int CLOSE_SECONDS = 60;
 
+    /** How often a full store looks whether somebody else has made room on the file system. */
+    private static final long MEASURE_AGAIN_NANOS = 200_000_000;
+
     private final Path journalDirectory;
     private final StoreOptions options;
     private final Executor loop;
@@ -83,15 +83,15 @@ public final class JournalStore implements Store {
     private final SegmentTable segments;
     private final BlockReader blockReader;
     private final LogReader logReader;
-    private final ThreadPoolExecutor readers;
+    private final Threads threads;
+    private final ExecutorService readers;
     private final SegmentUsage usage;
     private final SpaceMeter meter;
     private final SegmentRemover remover;
     private final Cleaner cleaner;
 
     /** Reads and removes segments. */
-    private final ExecutorService cleaning =
-            Executors.newSingleThreadExecutor(Journal.daemon("store-clean"));
+    private final ExecutorService cleaning;
 
     private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
 
@@ -106,9 +106,12 @@ public final class JournalStore implements Store {
 
     private long clientBytes;
     private long appendedAtTurn;
+    private long measuredNanos;
     private long cachedLogBytes;
     private long checkpointAt;
     private long entriesSinceCheckpoint;
+    private final boolean tailWasCut;
+    private boolean isOpen;
     private boolean failed;
     private boolean closed;
 
@@ -120,12 +123,36 @@ public final class JournalStore implements Store {
      *     unknown
      */
     public JournalStore(Path directory, StoreOptions options, Executor loop) throws IOException {
-        this(directory, options, loop, Disk.REAL);
+        this(directory, options, loop, Disk.REAL, Threads.REAL, RocksRows::new);
+    }
+
+    /**
+     * Opens a store with threads and a map that somebody else brings, as a simulator does.
+     *
+     * @param directory of any file system
+     * @throws StoreException see the other constructor
+     */
+    public JournalStore(
+            Path directory, StoreOptions options, Executor loop, Threads threads, Rows.Opener rows)
+            throws IOException {
+        this(directory, options, loop, Disk.REAL, threads, rows);
     }
 
     JournalStore(Path directory, StoreOptions options, Executor loop, Disk disk)
             throws IOException {
+        this(directory, options, loop, disk, Threads.REAL, RocksRows::new);
+    }
+
+    private JournalStore(
+            Path directory,
+            StoreOptions options,
+            Executor loop,
+            Disk disk,
+            Threads threads,
+            Rows.Opener rows)
+            throws IOException {
         this.options = options;
+        this.threads = threads;
         this.loop = loop;
         journalDirectory = directory.resolve("journal");
         Segments.makeDataDirectory(directory);
@@ -133,7 +160,7 @@ public final class JournalStore implements Store {
         List<AutoCloseable> opened = new ArrayList<>();
         try {
             lock = opened(opened, DirectoryLock.take(directory));
-            database = opened(opened, new MapDatabase(directory.resolve("map")));
+            database = opened(opened, new MapDatabase(rows.open(directory.resolve("map"))));
             database.upgrade();
             usage = new SegmentUsage(options.segmentBytes());
             map = new ExtentMap(database, options.cacheBytes());
@@ -150,6 +177,7 @@ public final class JournalStore implements Store {
             int covered = Place.segment(row.covered());
             List<Integer> deadAtStart = List.copyOf(usage.deadBefore(covered));
             JournalScan.End end = recover(row, tailMayBeLost);
+            tailWasCut = end.cut();
             // What the scan cut off; the last segment is counted again when it is begun.
             usage.from(Place.segment(end.place()) + (Place.offset(end.place()) == 0 ? 0 : 1))
                     .forEach(usage::removed);
@@ -166,46 +194,38 @@ public final class JournalStore implements Store {
                                     end,
                                     disk,
                                     loop,
+                                    threads,
                                     new SegmentFiles(),
                                     this::fail));
             checkpointAt = options.checkpointBytes() - end.scannedBytes();
             if (tailMayBeLost) {
                 demote();
             }
-            long synced = syncNow();
-            database.write(
-                    new MapChanges(
-                            List.of(),
-                            new StoreRow(
-                                    false, row.store(), row.covered(), synced, options.bootId())));
+            long synced = firstSync(row);
+            StoreRow started =
+                    new StoreRow(false, row.store(), row.covered(), synced, options.bootId());
+            database.write(new MapChanges(List.of(), started));
             checkpointer =
                     opened(
                             opened,
                             new Checkpointer(
-                                    row.store(),
-                                    options.bootId(),
+                                    started,
                                     journal,
                                     map,
                                     database,
                                     shards,
                                     usage,
                                     loop,
+                                    threads,
                                     new CheckpointEnds()));
             droppedInScan.forEach(checkpointer::drop);
             PageCacheFile.@Nullable Reader pageCache =
-                    Libc.get()
+                    Libc.of(directory)
                             .map(libc -> new PageCacheFile.Reader(libc, BlockReader.STAGING_BYTES))
                             .orElse(null);
             segments = new SegmentTable(journalDirectory, pageCache);
-            readers =
-                    new ThreadPoolExecutor(
-                            options.readThreads(),
-                            options.readThreads(),
-                            0,
-                            TimeUnit.SECONDS,
-                            new ArrayBlockingQueue<>(MAX_WAITING_READS),
-                            Journal.daemon("store-read"),
-                            new ThreadPoolExecutor.CallerRunsPolicy());
+            readers = threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
+            cleaning = threads.one("store-clean");
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
             remover =
@@ -218,7 +238,15 @@ public final class JournalStore implements Store {
                             loop,
                             this::giveUpLog,
                             this::roomChanged);
-            cleaner = new Cleaner(journalDirectory, usage, map, new CleaningWork(), cleaning, loop);
+            cleaner =
+                    new Cleaner(
+                            journalDirectory,
+                            usage,
+                            map,
+                            new CleaningWork(),
+                            cleaning,
+                            loop,
+                            threads::nanoTime);
             cleaner.covered(covered);
             remover.release(deadAtStart);
         } catch (IOException | RuntimeException e) {
@@ -230,6 +258,7 @@ public final class JournalStore implements Store {
         evictLogs();
         meter.update(journal.spareBytes(), journal.isStarved());
         published = usageNow();
+        isOpen = true;
         LOG.info(
                 "Store in {} is open: {} shards, journal end {}",
                 directory,
@@ -408,13 +437,25 @@ public final class JournalStore implements Store {
         }
     }
 
+    private long firstSync(StoreRow row) throws IOException {
+        try {
+            return syncNow();
+        } catch (IOException e) {
+            database.noteFailedSync(row);
+            throw e;
+        }
+    }
+
     /** Writes and syncs all that is queued; waits. */
     private long syncNow() throws IOException {
         journal.write();
         try {
-            return journal.sync().join();
-        } catch (CompletionException e) {
+            return threads.await(journal.sync());
+        } catch (ExecutionException e) {
             throw new IOException("cannot sync the journal", e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted while the journal is synced", e);
         }
     }
 
@@ -425,6 +466,9 @@ public final class JournalStore implements Store {
         failed = true;
         LOG.error("The store in {} has failed", journalDirectory, cause);
         journal.fail(cause);
+        if (isOpen && journal.isSyncFailed()) {
+            checkpointer.noteFailedSync();
+        }
         for (ShardStore shard : List.copyOf(shards.values())) {
             Owner owner = shard.owner;
             if (owner != null) {
@@ -733,6 +777,7 @@ public final class JournalStore implements Store {
     private void makeRoom() {
         map.forgetDropped();
         journal.retryPreparing();
+        measureAgain();
         long segment = options.segmentBytes();
         long free = freeBytes();
         remover.remove((int) Math.ceilDiv(Math.max(0, 2 * lowBytes() - free), segment));
@@ -745,6 +790,15 @@ public final class JournalStore implements Store {
         appendedAtTurn = appended;
         if (meter.update(journal.spareBytes(), journal.isStarved())) {
             LOG.info("Space for segments: {}, {} bytes", meter.space(), free);
+        }
+    }
+
+    /** Without it a full store that nobody writes to would stay so, whatever room it is given. */
+    private void measureAgain() {
+        long now = threads.nanoTime();
+        if (meter.space() == Space.FULL && now - measuredNanos >= MEASURE_AGAIN_NANOS) {
+            measuredNanos = now;
+            cleaning.execute(meter::measure);
         }
     }
 
@@ -873,6 +927,11 @@ public final class JournalStore implements Store {
     /** Live bytes of segments as the database has them, and as its extents add up to. */
     List<List<UsageRow>> recount() throws IOException {
         return List.of(database.usage(), database.count());
+    }
+
+    /** Whether the start cut off a torn or unsynced tail. */
+    boolean tailWasCut() {
+        return tailWasCut;
     }
 
     /** Begins a checkpoint now; map and owners agree. */

@@ -11,6 +11,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.VarHandle;
 import java.nio.file.FileSystemException;
+import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -95,9 +96,13 @@ final class Libc {
                 .orElseThrow(() -> new UnsupportedOperationException("no " + name));
     }
 
-    /** The functions, if this platform has them. */
-    static Optional<Libc> get() {
-        return Optional.ofNullable(Bound.FUNCTIONS);
+    /**
+     * The functions, if this platform has them and the file is one that the operating system knows.
+     */
+    static Optional<Libc> of(Path file) {
+        return file.getFileSystem().equals(FileSystems.getDefault())
+                ? Optional.ofNullable(Bound.FUNCTIONS)
+                : Optional.empty();
     }
 
     /** Memory that takes {@code errno}. */

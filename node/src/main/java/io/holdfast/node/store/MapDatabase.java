@@ -1,6 +1,7 @@
 package io.holdfast.node.store;
 
 import io.holdfast.node.store.ExtentPage.Extent;
+import io.holdfast.node.store.Rows.Family;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.MalformedException;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
@@ -8,126 +9,37 @@ import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import org.rocksdb.BlockBasedTableConfig;
-import org.rocksdb.Cache;
-import org.rocksdb.ColumnFamilyDescriptor;
-import org.rocksdb.ColumnFamilyHandle;
-import org.rocksdb.ColumnFamilyOptions;
-import org.rocksdb.DBOptions;
-import org.rocksdb.FlushOptions;
-import org.rocksdb.InfoLogLevel;
-import org.rocksdb.LRUCache;
-import org.rocksdb.ReadOptions;
-import org.rocksdb.RocksDB;
-import org.rocksdb.RocksDBException;
-import org.rocksdb.RocksIterator;
-import org.rocksdb.Slice;
-import org.rocksdb.WriteBatch;
-import org.rocksdb.WriteOptions;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * The extent map, the segments' live bytes, the shards and the store's own row in RocksDB, as the
- * last checkpoint left them. The only class that knows RocksDB.
- *
- * <p>One write policy for all families: no log of RocksDB's own; one batch per checkpoint; then a
- * flush of all families that is atomic over them. A crash leaves the state of one checkpoint or of
- * the one before, never a mixture.
+ * The extent map, the segments' live bytes, the shards and the store's own row, as the last
+ * checkpoint left them: what the keys and values of {@link Rows} mean.
  *
  * <p>Thread-safe, except that {@link #close} must come last.
  */
 final class MapDatabase implements AutoCloseable {
     private static final byte[] STORE_KEY = "store".getBytes(StandardCharsets.UTF_8);
 
-    /** Families: default (unused, RocksDB wants it), extents, shards, meta, usage. */
-    private static final List<String> FAMILIES =
-            List.of("default", "extents", "shards", "meta", "usage");
+    private static final Logger LOG = LoggerFactory.getLogger(MapDatabase.class);
 
-    private static final long BLOCK_CACHE_BYTES = 16L << 20;
-    private static final long WRITE_BUFFER_BYTES = 16L << 20;
-    private static final int OPEN_FILES = 256;
-    private static final int KEPT_LOGS = 4;
-    private static final long LOG_BYTES = 4L << 20;
+    private final Rows rows;
 
-    static {
-        RocksDB.loadLibrary();
-    }
-
-    private final List<AutoCloseable> owned = new ArrayList<>();
-    private final RocksDB database;
-    private final ColumnFamilyHandle extents;
-    private final ColumnFamilyHandle shards;
-    private final ColumnFamilyHandle meta;
-    private final ColumnFamilyHandle usage;
-    private final List<ColumnFamilyHandle> handles = new ArrayList<>();
-    private final WriteOptions unlogged;
-    private final FlushOptions flushAndWait;
-
-    MapDatabase(Path directory) throws IOException {
-        // RocksDB syncs the names in its directory, but not the directory's own.
-        Segments.makeDirectory(directory);
-        Cache cache = own(new LRUCache(BLOCK_CACHE_BYTES));
-        BlockBasedTableConfig table =
-                new BlockBasedTableConfig()
-                        .setBlockCache(cache)
-                        .setCacheIndexAndFilterBlocks(true)
-                        .setFormatVersion(5);
-        ColumnFamilyOptions family =
-                own(
-                        new ColumnFamilyOptions()
-                                .setTableFormatConfig(table)
-                                .setWriteBufferSize(WRITE_BUFFER_BYTES));
-        List<ColumnFamilyDescriptor> descriptors =
-                FAMILIES.stream()
-                        .map(name ->
-                                new ColumnFamilyDescriptor(
-                                        name.getBytes(StandardCharsets.UTF_8), family))
-                        .toList();
-        DBOptions options =
-                own(
-                        new DBOptions()
-                                .setCreateIfMissing(true)
-                                .setCreateMissingColumnFamilies(true)
-                                .setAtomicFlush(true)
-                                .setAvoidFlushDuringShutdown(true)
-                                .setMaxOpenFiles(OPEN_FILES)
-                                .setMaxBackgroundJobs(2)
-                                .setInfoLogLevel(InfoLogLevel.WARN_LEVEL)
-                                .setKeepLogFileNum(KEPT_LOGS)
-                                .setMaxLogFileSize(LOG_BYTES));
-        unlogged = own(new WriteOptions().setDisableWAL(true));
-        flushAndWait = own(new FlushOptions().setWaitForFlush(true));
-        try {
-            database = RocksDB.open(options, directory.toString(), descriptors, handles);
-        } catch (RocksDBException e) {
-            closeOwned();
-            throw new StoreException("cannot open the map in " + directory, e);
-        }
-        extents = handles.get(1);
-        shards = handles.get(2);
-        meta = handles.get(3);
-        usage = handles.get(4);
-    }
-
-    private <T extends AutoCloseable> T own(T made) {
-        owned.add(made);
-        return made;
+    MapDatabase(Rows rows) {
+        this.rows = rows;
     }
 
     /** The store's row; empty: the database is new. */
     Optional<StoreRow> store() throws IOException {
-        try {
-            byte[] row = database.get(meta, STORE_KEY);
-            return row == null ? Optional.empty() : Optional.of(StoreRow.decode(row));
-        } catch (RocksDBException e) {
-            throw new IOException("cannot read the map's own row", e);
-        }
+        byte[] row = rows.get(Family.META, STORE_KEY);
+        return row == null ? Optional.empty() : Optional.of(StoreRow.decode(row));
     }
 
     /**
@@ -135,31 +47,23 @@ final class MapDatabase implements AutoCloseable {
      * are counted once. A crash leaves one version or the other.
      */
     void upgrade() throws IOException {
-        try {
-            byte[] row = database.get(meta, STORE_KEY);
-            if (row == null || StoreRow.version(row) != StoreRow.WITHOUT_USAGE) {
-                return;
-            }
-            StoreRow store = StoreRow.decode(row);
-            MapChanges changes = new MapChanges(List.of(), store);
-            changes.usage.addAll(count());
-            write(changes);
-        } catch (RocksDBException e) {
-            throw new IOException("cannot read the map's own row", e);
+        byte[] row = rows.get(Family.META, STORE_KEY);
+        if (row == null || StoreRow.version(row) != StoreRow.WITHOUT_USAGE) {
+            return;
         }
+        StoreRow store = StoreRow.decode(row);
+        MapChanges changes = new MapChanges(List.of(), store);
+        changes.usage.addAll(count());
+        write(changes);
     }
 
     /** Live bytes of segments as the last checkpoint wrote them, by shard and segment. */
     List<UsageRow> usage() throws IOException {
         List<UsageRow> all = new ArrayList<>();
-        try (RocksIterator rows = database.newIterator(usage)) {
-            for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                all.add(UsageRow.decode(rows.key(), rows.value()));
-            }
-            rows.status();
-        } catch (RocksDBException | MalformedException e) {
-            throw new StoreException("cannot read the segments' live bytes from the map", e);
-        }
+        scanAll(
+                Family.USAGE,
+                "the segments' live bytes",
+                (key, value) -> all.add(UsageRow.decode(key, value)));
         return all;
     }
 
@@ -167,24 +71,19 @@ final class MapDatabase implements AutoCloseable {
     List<UsageRow> count() throws IOException {
         TreeMap<ShardId, TreeMap<Integer, Long>> live = new TreeMap<>();
         Extent row = new Extent();
-        try (RocksIterator rows = database.newIterator(extents)) {
-            for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                ExtentRow.decode(rows.value(), row);
-                if (row.place != Place.NONE) {
-                    ByteBuffer key = ByteBuffer.wrap(rows.key());
-                    live.computeIfAbsent(
-                                    new ShardId(key.getInt(0), key.getInt(4)),
-                                    shard -> new TreeMap<>())
-                            .merge(
-                                    Place.segment(row.place),
-                                    (long) row.count * Blocks.SEALED_SIZE,
-                                    Long::sum);
-                }
-            }
-            rows.status();
-        } catch (RocksDBException | MalformedException e) {
-            throw new StoreException("cannot count the segments' live bytes in the map", e);
-        }
+        scanAll(
+                Family.EXTENTS,
+                "the extents",
+                (key, value) -> {
+                    ExtentRow.decode(value, row);
+                    if (row.place != Place.NONE) {
+                        live.computeIfAbsent(shardOf(key), shard -> new TreeMap<>())
+                                .merge(
+                                        Place.segment(row.place),
+                                        (long) row.count * Blocks.SEALED_SIZE,
+                                        Long::sum);
+                    }
+                });
         List<UsageRow> all = new ArrayList<>();
         live.forEach((shard, segments) ->
                 segments.forEach((segment, bytes) -> all.add(new UsageRow(shard, segment, bytes))));
@@ -194,16 +93,32 @@ final class MapDatabase implements AutoCloseable {
     /** All shard rows. */
     NavigableMap<ShardId, ShardRow> shards() throws IOException {
         TreeMap<ShardId, ShardRow> all = new TreeMap<>();
-        try (RocksIterator rows = database.newIterator(shards)) {
-            for (rows.seekToFirst(); rows.isValid(); rows.next()) {
-                ByteBuffer key = ByteBuffer.wrap(rows.key());
-                all.put(new ShardId(key.getInt(0), key.getInt(4)), ShardRow.decode(rows.value()));
-            }
-            rows.status();
-        } catch (RocksDBException | MalformedException e) {
-            throw new StoreException("cannot read the shards from the map", e);
-        }
+        scanAll(
+                Family.SHARDS,
+                "the shards",
+                (key, value) -> all.put(shardOf(key), ShardRow.decode(value)));
         return all;
+    }
+
+    private void scanAll(Family family, String what, BiConsumer<byte[], byte[]> visitor)
+            throws IOException {
+        try {
+            rows.scan(
+                    family,
+                    null,
+                    null,
+                    (key, value) -> {
+                        visitor.accept(key, value);
+                        return true;
+                    });
+        } catch (IOException | MalformedException e) {
+            throw new StoreException("cannot read " + what + " from the map", e);
+        }
+    }
+
+    private static ShardId shardOf(byte[] key) {
+        ByteBuffer in = ByteBuffer.wrap(key);
+        return new ShardId(in.getInt(0), in.getInt(4));
     }
 
     /**
@@ -211,19 +126,21 @@ final class MapDatabase implements AutoCloseable {
      *
      * @throws DamagedMapException when they cannot be read
      */
-    void page(ShardId shard, int layer, long number, Consumer<Extent> rows) {
+    void page(ShardId shard, int layer, long number, Consumer<Extent> visitor) {
         long first = number << ExtentPage.SHIFT;
         Extent row = new Extent();
-        try (Slice end = new Slice(ExtentRow.key(shard, layer, first + ExtentPage.BLOCKS));
-                ReadOptions options = new ReadOptions().setIterateUpperBound(end);
-                RocksIterator found = database.newIterator(extents, options)) {
-            for (found.seek(ExtentRow.key(shard, layer, first)); found.isValid(); found.next()) {
-                ExtentRow.decode(found.value(), row);
-                row.start = ExtentRow.block(found.key()) - first;
-                rows.accept(row);
-            }
-            found.status();
-        } catch (RocksDBException | MalformedException e) {
+        try {
+            rows.scan(
+                    Family.EXTENTS,
+                    ExtentRow.key(shard, layer, first),
+                    ExtentRow.key(shard, layer, first + ExtentPage.BLOCKS),
+                    (key, value) -> {
+                        ExtentRow.decode(value, row);
+                        row.start = ExtentRow.block(key) - first;
+                        visitor.accept(row);
+                        return true;
+                    });
+        } catch (IOException | MalformedException e) {
             throw new DamagedMapException(
                     "cannot read extents of shard " + shard + " from block " + first, e);
         }
@@ -244,21 +161,17 @@ final class MapDatabase implements AutoCloseable {
         Extent row = new Extent();
         // An extent never crosses a page's border, so the one that holds the place starts in it.
         long first = from.block() & -ExtentPage.BLOCKS;
-        try (Slice end = new Slice(shardEnd(shard));
-                ReadOptions options = new ReadOptions().setIterateUpperBound(end);
-                RocksIterator found = database.newIterator(extents, options)) {
-            for (found.seek(ExtentRow.key(shard, from.layer(), first));
-                    found.isValid();
-                    found.next()) {
-                ExtentRow.decode(found.value(), row);
-                byte[] key = found.key();
-                row.start = ExtentRow.block(key);
-                if (!visitor.row(ExtentRow.layer(key), row)) {
-                    break;
-                }
-            }
-            found.status();
-        } catch (RocksDBException | MalformedException e) {
+        try {
+            rows.scan(
+                    Family.EXTENTS,
+                    ExtentRow.key(shard, from.layer(), first),
+                    shardEnd(shard),
+                    (key, value) -> {
+                        ExtentRow.decode(value, row);
+                        row.start = ExtentRow.block(key);
+                        return visitor.row(ExtentRow.layer(key), row);
+                    });
+        } catch (IOException | MalformedException e) {
             throw new DamagedMapException("cannot walk over extents of shard " + shard, e);
         }
     }
@@ -274,65 +187,63 @@ final class MapDatabase implements AutoCloseable {
 
     /** Makes a checkpoint durable: all of it or, after a crash, nothing. Waits for the disk. */
     void write(MapChanges changes) throws IOException {
-        try (WriteBatch batch = new WriteBatch()) {
+        try (Rows.Batch batch = rows.batch()) {
             for (ShardId shard : changes.dropped) {
-                batch.deleteRange(extents, shardKey(shard), shardEnd(shard));
-                batch.deleteRange(usage, shardKey(shard), shardEnd(shard));
-                batch.delete(shards, shardKey(shard));
+                batch.deleteRange(Family.EXTENTS, shardKey(shard), shardEnd(shard));
+                batch.deleteRange(Family.USAGE, shardKey(shard), shardEnd(shard));
+                batch.delete(Family.SHARDS, shardKey(shard));
             }
             changes.rows(
-                    new MapChanges.RowVisitor<RocksDBException>() {
+                    new MapChanges.RowVisitor<IOException>() {
                         @Override
-                        public void put(byte[] key, byte[] value) throws RocksDBException {
-                            batch.put(extents, key, value);
+                        public void put(byte[] key, byte[] value) throws IOException {
+                            batch.put(Family.EXTENTS, key, value);
                         }
 
                         @Override
-                        public void delete(byte[] key) throws RocksDBException {
-                            batch.delete(extents, key);
+                        public void delete(byte[] key) throws IOException {
+                            batch.delete(Family.EXTENTS, key);
                         }
                     });
             for (UsageRow row : changes.usage) {
                 if (row.live() == 0) {
-                    batch.delete(usage, row.key());
+                    batch.delete(Family.USAGE, row.key());
                 } else {
-                    batch.put(usage, row.key(), row.value());
+                    batch.put(Family.USAGE, row.key(), row.value());
                 }
             }
             for (var shard : changes.shards.entrySet()) {
-                batch.put(shards, shardKey(shard.getKey()), shard.getValue().encode());
+                batch.put(Family.SHARDS, shardKey(shard.getKey()), shard.getValue().encode());
             }
-            batch.put(meta, STORE_KEY, changes.store.encode());
-            database.write(unlogged, batch);
-            database.flush(flushAndWait, handles);
-        } catch (RocksDBException e) {
+            batch.put(Family.META, STORE_KEY, changes.store.encode());
+            batch.commit();
+        } catch (IOException e) {
             throw new IOException("cannot write a checkpoint", e);
+        }
+    }
+
+    /**
+     * Notes that a sync of the journal has failed: the kernel may call pages clean now that never
+     * reached the disk, and let them go. So what the next start finds is treated as what a power
+     * loss leaves. If not even the note can be written, the disk is to be replaced.
+     */
+    void noteFailedSync(StoreRow now) {
+        StoreRow failed =
+                new StoreRow(false, now.store(), now.covered(), now.synced(), StoreRow.SYNC_FAILED);
+        try {
+            write(new MapChanges(List.of(), failed));
+        } catch (IOException e) {
+            LOG.error("Cannot note in the map that a sync has failed: replace the disk", e);
         }
     }
 
     /** Rows of extents, an estimate. */
     long extentsEstimate() {
-        try {
-            return database.getLongProperty(extents, "rocksdb.estimate-num-keys");
-        } catch (RocksDBException e) {
-            return 0;
-        }
+        return rows.estimate(Family.EXTENTS);
     }
 
     @Override
     public void close() {
-        handles.forEach(ColumnFamilyHandle::close);
-        database.close();
-        closeOwned();
-    }
-
-    private void closeOwned() {
-        for (AutoCloseable each : owned.reversed()) {
-            try {
-                each.close();
-            } catch (Exception e) {
-                throw new IllegalStateException("RocksDB's options close without errors", e);
-            }
-        }
+        rows.close();
     }
 }

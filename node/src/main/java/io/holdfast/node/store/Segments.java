@@ -18,7 +18,8 @@ final class Segments {
     private Segments() {}
 
     private static final Pattern NAME = Pattern.compile("(\\d{10})\\.seg");
-    private static final int ZERO_BYTES = 1 << 20;
+
+    private static final ByteBuffer ZEROES = ByteBuffer.allocateDirect(1 << 20).asReadOnlyBuffer();
 
     static Path file(Path directory, int segment) {
         return directory.resolve("%010d.seg".formatted(segment));
@@ -54,6 +55,8 @@ final class Segments {
     /** Makes a segment file that reads as zeroes, synced with its directory entry. */
     static FileChannel prepare(Path directory, int segment, long bytes, Fill fill)
             throws IOException {
+        // An attempt that failed may have left it, on a disk that failed to remove it, too.
+        Files.deleteIfExists(file(directory, segment));
         FileChannel made =
                 FileChannel.open(
                         file(directory, segment),
@@ -74,13 +77,13 @@ final class Segments {
     }
 
     private static boolean reserve(Path file, long bytes) throws IOException {
-        Optional<Libc> libc = Libc.get();
+        Optional<Libc> libc = Libc.of(file);
         return libc.isPresent() && libc.get().reserve(file, bytes);
     }
 
     /** Overwrites [from, to) with zeroes. */
     static void zero(FileChannel file, long from, long to) throws IOException {
-        ByteBuffer zeroes = ByteBuffer.allocateDirect((int) Math.min(ZERO_BYTES, to - from));
+        ByteBuffer zeroes = ZEROES.duplicate();
         for (long at = from; at < to; ) {
             zeroes.clear().limit((int) Math.min(zeroes.capacity(), to - at));
             Disk.REAL.write(file, zeroes, at);

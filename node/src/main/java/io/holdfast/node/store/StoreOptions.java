@@ -9,7 +9,7 @@ import java.nio.file.Path;
 /**
  * Bounds of a store.
  *
- * @param segmentBytes size of a journal segment, {@link #MIN_SEGMENT_BYTES} to {@link
+ * @param segmentBytes size of a journal segment, {@link #SMALLEST_SEGMENT_BYTES} to {@link
  *     #MAX_SEGMENT_BYTES}
  * @param checkpointBytes journal written between two checkpoints
  * @param cacheBytes pages of the extent map held in memory
@@ -31,6 +31,12 @@ public record StoreOptions(
     /** A segment holds at least a few of the largest entries. */
     public static final long MIN_SEGMENT_BYTES = 4L * Entry.MAX_SIZE;
 
+    /**
+     * Size from which on any segment works whose entries are small enough: for tests that want many
+     * segments. No configuration can ask for less than {@link #MIN_SEGMENT_BYTES}.
+     */
+    public static final long SMALLEST_SEGMENT_BYTES = 64L << 10;
+
     /** Segments of the smallest store: what the cleaner keeps free, and as many to clean. */
     public static final int MIN_SEGMENTS = 2 * Cleaner.START_SEGMENTS;
 
@@ -46,10 +52,10 @@ public record StoreOptions(
     private static final Path BOOT_ID = Path.of("/proc/sys/kernel/random/boot_id");
 
     public StoreOptions {
-        if (segmentBytes < MIN_SEGMENT_BYTES || segmentBytes > MAX_SEGMENT_BYTES) {
+        if (segmentBytes < SMALLEST_SEGMENT_BYTES || segmentBytes > MAX_SEGMENT_BYTES) {
             throw new IllegalArgumentException(
                     "segment size must be "
-                            + MIN_SEGMENT_BYTES
+                            + SMALLEST_SEGMENT_BYTES
                             + " to "
                             + MAX_SEGMENT_BYTES
                             + " bytes, is "

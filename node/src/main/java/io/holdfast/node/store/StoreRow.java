@@ -17,7 +17,7 @@ import java.util.UUID;
  *      8   16 store    id of the store, two longs
  *     24    8 covered  place in the journal from which a start reads
  *     32    8 synced   the journal was synced through this place
- *     40      boot id  in UTF-8, of the boot that wrote
+ *     40      boot id  in UTF-8, of the boot that wrote; or {@link #SYNC_FAILED}
  * </pre>
  */
 record StoreRow(boolean clean, UUID store, long covered, long synced, String bootId) {
@@ -28,6 +28,9 @@ record StoreRow(boolean clean, UUID store, long covered, long synced, String boo
     static final int WITHOUT_USAGE = 1;
 
     private static final int BOOT_ID = 40;
+
+    /** In the place of a boot id, which it is not: see {@link MapDatabase#noteFailedSync}. */
+    static final String SYNC_FAILED = "sync failed";
 
     byte[] encode() {
         byte[] boot = bootId.getBytes(StandardCharsets.UTF_8);

@@ -252,10 +252,88 @@ class RecoveryTest {
             whole.put(at, (byte) (whole.get(at) ^ (1 << (bit % 8))));
             Files.write(segment(), whole.array());
 
-            assertThat(Place.offset(scan(new ArrayList<>()).place()))
-                    .as("bit %d", bit)
-                    .isEqualTo(64);
+            int flipped = bit;
+            assertThatThrownBy(
+                            () -> {
+                                JournalScan.End end = scan(new ArrayList<>());
+                                // A length that grew makes it the beginning of a longer record.
+                                assertThat(Place.offset(end.place()))
+                                        .as("bit %d", flipped)
+                                        .isEqualTo(64);
+                                throw new StoreException("cut");
+                            })
+                    .isInstanceOf(StoreException.class);
         }
+    }
+
+    /** Damage to the very last record, which no mark proves to be synced, and nothing follows. */
+    @Test
+    void aCompleteRecordWithAWrongChecksumIsNoTornWrite() throws IOException {
+        long sixth = threeSyncedThreeNot().get(5);
+        flip(Place.offset(sixth) + 300);
+
+        assertThatThrownBy(() -> open("boot-1"))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("offset " + Place.offset(sixth))
+                .hasMessageContaining("no torn write");
+        // After a power loss it may be what is left of an unsynced one; the replica is a learner.
+        JournalStore store = open("boot-2");
+        Recovered past = store.open(Rig.SHARD, new TestOwner());
+        store.abandon();
+        assertThat(past.entries()).hasSize(5);
+        assertThat(past.hardState().standing()).isEqualTo(Standing.LEARNER);
+    }
+
+    @Test
+    void bytesBehindATornRecordAreNoTornWrite() throws IOException {
+        long sixth = threeSyncedThreeNot().get(5);
+        long torn = Place.offset(sixth) + 1000;
+        zeroFrom(torn, Rig.OPTIONS.segmentBytes());
+        try (FileChannel file = FileChannel.open(segment(), StandardOpenOption.WRITE)) {
+            file.write(ByteBuffer.wrap(new byte[] {1}), torn + 100_000);
+        }
+
+        assertThatThrownBy(() -> open("boot-1"))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("no torn write");
+    }
+
+    /** The kernel may call pages clean that a failed sync did not bring to the disk. */
+    @Test
+    void aReplicaDoesNotVoteWithWhatAFailedSyncMayHaveLost() throws IOException {
+        boolean[] broken = {false};
+        Disk failing =
+                new Disk() {
+                    @Override
+                    public void write(FileChannel file, ByteBuffer bytes, long offset)
+                            throws IOException {
+                        REAL.write(file, bytes, offset);
+                    }
+
+                    @Override
+                    public synchronized void force(FileChannel file) throws IOException {
+                        if (broken[0]) {
+                            throw new IOException("Input/output error");
+                        }
+                        REAL.force(file);
+                    }
+                };
+        JournalStore store = new JournalStore(directory, Rig.options("boot-1"), loop, failing);
+        TestOwner owner = new TestOwner();
+        Rig.create(store, Rig.SHARD, owner);
+        store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 1, 0, 1)), null);
+        store.write();
+        synchronized (failing) {
+            broken[0] = true;
+        }
+        store.sync(through -> {});
+        loop.until(() -> !owner.failures.isEmpty());
+        store.close();
+
+        store = open("boot-1");
+        Recovered past = store.open(Rig.SHARD, new TestOwner());
+        store.close();
+        assertThat(past.hardState().standing()).isEqualTo(Standing.LEARNER);
     }
 
     private JournalScan.End scan(List<Entry> seen) throws IOException {
