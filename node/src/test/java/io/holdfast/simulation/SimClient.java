@@ -430,7 +430,7 @@ final class SimClient implements Replies {
     SimOp read(ShardId shard, long block, int count, Consumer<List<Run>> then) {
         SimOp op = op(Kind.READ, shard, block, count, NONE, ClientRequest.UNCONDITIONAL, false);
         ask(
-                new ClientRequest.Read(shard, number, op.request, LAYER, block, count),
+                new ClientRequest.Read(shard, number, op.request, LAYER, block, count, 0),
                 true,
                 ended -> {
                     if (ended.reply instanceof ClientReply.Data data) {

@@ -216,6 +216,7 @@ record SimOptions(
                                 random.between(1, 12),
                                 random.between(1, 8),
                                 random.between(2, 64),
+                                4,
                                 random.between(FEWEST_SESSIONS, 20));
         VolumeClient.Window window =
                 random.chance(0.6)

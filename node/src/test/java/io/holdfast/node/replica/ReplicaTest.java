@@ -459,7 +459,7 @@ class ReplicaTest {
     @Test
     void cutLeaderReadsNothingOnceItsLeaseIsOver() {
         group.run(600);
-        ClientRequest.Read read = new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, 1, 7, 1);
+        ClientRequest.Read read = new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, 1, 7, 1, 0);
         group.ask(1, read);
         assertThat(group.reads).hasSize(1);
         group.cut(1);

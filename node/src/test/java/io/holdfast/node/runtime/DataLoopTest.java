@@ -129,8 +129,8 @@ class DataLoopTest {
         client.await("all writes answered", () -> client.replies.size() == 41);
         assertThat(client.replies)
                 .allSatisfy(r -> assertThat(r).isInstanceOf(ClientReply.Done.class));
-        client.run(
-                () -> client.send(leader, List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41))));
+        client.run(() ->
+                client.send(leader, List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41, 0))));
         client.await("the read answered", () -> client.replies.size() == 42);
         ClientReply.Data data = (ClientReply.Data) client.replies.getLast();
         assertThat(data.runs().stream().mapToInt(ClientReply.Run::count).sum()).isEqualTo(41);
@@ -168,7 +168,7 @@ class DataLoopTest {
                         second,
                         List.of(
                                 write(2, session, 7),
-                                new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1))));
+                                new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1, 0))));
         client.await("both answers", () -> client.replies.size() == 4);
         assertThat(client.replies.get(2)).isInstanceOf(ClientReply.Done.class);
         ClientReply.Data data = (ClientReply.Data) client.replies.get(3);
