@@ -307,7 +307,7 @@ final class VolumeClientTest {
         ClientRequest stalled = cluster.sent.get(before);
         cluster.drop = request -> false;
         assertThat(await(cluster, write(client, 0, bytes(BLOCK, 3)))).isEqualTo(Outcome.OK);
-        ClientReply late = cluster.shards.getFirst().decide(stalled);
+        ClientReply late = cluster.shards.getFirst().decide(cluster.leaders[0], stalled);
         assertThat(late).isInstanceOf(ClientReply.Refused.class);
         assertThat(read(cluster, client, 0, BLOCK)).isEqualTo(bytes(BLOCK, 3));
     }
@@ -346,7 +346,7 @@ final class VolumeClientTest {
         cluster.drop = request -> false;
         assertThat(await(cluster, later, 5_000)).isEqualTo(Outcome.OK);
         assertThat(older).hasSize(1);
-        assertThat(cluster.shards.getFirst().decide(stalled))
+        assertThat(cluster.shards.getFirst().decide(cluster.leaders[0], stalled))
                 .isInstanceOf(ClientReply.Refused.class);
         ClientRequest.Write last = (ClientRequest.Write) cluster.sent.getLast();
         assertThat(last.lowWater()).isGreaterThan(stalled.request());

@@ -4,6 +4,7 @@ import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
 import java.util.List;
@@ -156,6 +157,15 @@ public interface Store extends AutoCloseable {
      * @param place of its bytes in the journal, for people
      */
     record Copy(ClientReply.Run run, boolean intact, String place) {
+        /**
+         * Whether another replica's copy is of the same write as this one, and so has to have the
+         * same bytes. A sequence alone does not name a write: it may have been given out twice, if
+         * a power loss of a majority came between. A nonce never is.
+         */
+        public boolean isOfSameWrite(ReplicaMessage.FetchedBlock other) {
+            return run.sequence() == other.sequence() && run.nonce().equals(other.nonce());
+        }
+
         /** Whether the disk has no bytes where there should be some. */
         public boolean isUnreadable() {
             return !run.isZero() && run.payload().length == 0;

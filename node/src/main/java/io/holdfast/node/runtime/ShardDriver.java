@@ -370,9 +370,7 @@ final class ShardDriver {
                         return;
                     }
                     ClientReply.Run own = here.run();
-                    // A sequence alone does not name a write: it may have been given out twice, if
-                    // a power loss came between. A nonce does.
-                    if (own.sequence() != there.sequence() || !own.nonce().equals(there.nonce())) {
+                    if (!here.isOfSameWrite(there)) {
                         loop.reply(
                                 take.origin(),
                                 refused(

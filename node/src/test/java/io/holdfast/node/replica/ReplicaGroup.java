@@ -181,6 +181,8 @@ final class ReplicaGroup {
             case Effect.Reply reply -> replies.add(reply.reply());
             case Effect.ReadBlocks read -> reads.add(read.request());
             case Effect.Announce announce -> {}
+            case Effect.SendCopy copy -> throw new AssertionError(copy);
+            case Effect.TakeCopy copy -> throw new AssertionError(copy);
             case Effect.SendExtents extents -> throw new AssertionError(extents);
             case Effect.StoreExtents extents -> throw new AssertionError(extents);
             case Effect.InstallBase base -> throw new AssertionError(base);
