@@ -303,7 +303,7 @@ final class SimJournal {
 
     /** Whether what is there may lack what was promised. */
     boolean isDoubtful() {
-        return damaged || disk.hasSyncFailed();
+        return damaged || disk.isFailing() || disk.hasSyncFailed();
     }
 
     /** Damage at rest, while no process runs, in what nobody may have forgotten. */
