@@ -160,6 +160,7 @@ final class SimJournal {
             throw new Refused();
         } catch (IOException failed) {
             end();
+            closed = wasClosed;
             check(
                     disk.isFailing() || disk.isFull(),
                     "store",
@@ -228,9 +229,10 @@ final class SimJournal {
         dying = true;
         store().close();
         dying = false;
-        closed = !disk.isFailing() && !disk.isFull() && !outOfService;
+        byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
+        closed = !outOfService && row != null && StoreInside.saysClean(row);
         end();
-        cluster.counters.add("store: closed cleanly", 1);
+        cluster.counters.add(closed ? "store: closed cleanly" : "store: closed uncleanly", 1);
     }
 
     private void end() {
