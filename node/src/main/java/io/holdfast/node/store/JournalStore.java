@@ -924,6 +924,11 @@ public final class JournalStore implements Store {
         }
 
         @Override
+        public void full(int segment, long filled) {
+            usage.full(segment, filled);
+        }
+
+        @Override
         public void measured() {
             meter.measure();
         }
