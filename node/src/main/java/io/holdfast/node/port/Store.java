@@ -31,7 +31,11 @@ public interface Store extends AutoCloseable {
      */
     Recovered open(ShardId shard, Owner owner);
 
-    /** Makes a shard that has no past here; synced before it returns. */
+    /**
+     * Makes a shard that has no past here; synced before it returns.
+     *
+     * @throws java.io.UncheckedIOException when the disk has failed
+     */
     Recovered create(ShardId shard, HardState state, Owner owner);
 
     /** Forgets a shard and frees its space. Late calls for it are ignored. */

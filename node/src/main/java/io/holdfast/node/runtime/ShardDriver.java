@@ -5,6 +5,7 @@ import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Outbound;
 import io.holdfast.node.replica.Event;
+import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Replica;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ClientReply;
@@ -13,6 +14,7 @@ import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ShardId;
+import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.List;
@@ -249,11 +251,18 @@ final class ShardDriver {
                 await(new Ticket(extents.ticket(), Kind.WRITE, extents.thenSend()));
             }
             case Effect.InstallBase base -> installBase(base);
-            case Effect.StartOver startOver -> {
-                store.drop(shard);
-                store.create(shard, startOver.state(), owner);
-            }
+            case Effect.StartOver over -> startOver(over.state());
             case Effect.Announce announce -> loop.announced(this, announce);
+        }
+    }
+
+    /** A disk that fails here takes the replica out of service, as it does everywhere. */
+    private void startOver(HardState state) {
+        store.drop(shard);
+        try {
+            store.create(shard, state, owner);
+        } catch (UncheckedIOException e) {
+            owner.failed(e);
         }
     }
 

@@ -12,6 +12,7 @@ import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Nonce;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ShardId;
 import io.netty.channel.DefaultEventLoop;
 import java.nio.file.Path;
@@ -241,6 +242,32 @@ class DataLoopTest {
                     assertThat(found.last()).isGreaterThanOrEqualTo(3);
                     assertThat(found.standing()).isEqualTo(Standing.VOTER);
                 });
+    }
+
+    @Test
+    void aDiskThatFailsWhileAReplicaStartsOverTakesTheReplicaOutAndNotTheNode() throws Exception {
+        nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING, 0)));
+        TestNode leader = leader();
+        int session = openSession(leader, leader.number);
+        leader.run(() -> leader.send(leader.number, List.of(write(2, session, 3))));
+        leader.await("the write", () -> leader.replies.size() == 2);
+        TestNode follower = nodes.get(leader.number % 3 + 1);
+        follower.await("applied", () -> status(follower).applied() >= 3);
+        follower.run(() -> {
+            // A leader whose past is another one where this replica has committed: it starts over.
+            ReplicaStatus here = status(follower);
+            ReplicaMessage.Append other =
+                    new ReplicaMessage.Append(
+                            SHARD, here.promised(), 999, 2, 2, 0, false, 1, List.of());
+            // The journal's files break off writes and syncs of a thread that is interrupted.
+            Thread.currentThread().interrupt();
+            follower.loop.received(leader.number, other);
+            assertThat(Thread.interrupted()).isTrue();
+        });
+        follower.await("out of service", () -> follower.loop.storeFailure() != null);
+        leader.run(() -> leader.send(leader.number, List.of(write(3, session, 4))));
+        leader.await("a write by the others", () -> leader.replies.size() == 3);
+        assertThat(leader.replies.getLast()).isInstanceOf(ClientReply.Done.class);
     }
 
     @Test
