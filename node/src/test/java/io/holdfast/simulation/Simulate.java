@@ -4,57 +4,68 @@ import io.holdfast.simulation.Simulation.Result;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.LoggerFactory;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 
 /**
- * Runs seeds from the command line: {@code --seed N} one, {@code --minutes M} new ones on all
- * cores, {@code --from N} the first of them, {@code --bug NAME} with a planted bug. Exits with 1
- * when a promise was broken.
+ * Runs seeds from the command line, and ends with 1 when a promise was broken. The launcher has the
+ * help ({@code ./holdfast simulate --help}).
  */
-final class Simulate {
+@Command(name = "holdfast simulate")
+final class Simulate implements Callable<Integer> {
     /** One run in this many is executed twice and must match. */
     private static final int REPEAT_EVERY = 20;
 
     /** Between two lines that say how far it has come. */
     private static final Duration PROGRESS = Duration.ofSeconds(30);
 
-    private final long endNanos;
-    private final PlantedBug bug;
-    private final AtomicLong next;
-    private final long end;
     private final Totals totals = new Totals();
+    private final AtomicLong next = new AtomicLong();
+    private long endNanos;
+    private long end = Long.MAX_VALUE;
 
-    private Simulate(long minutes, long from, long count, PlantedBug bug) {
-        this.endNanos = System.nanoTime() + minutes * 60 * SimOptions.SECONDS;
-        this.next = new AtomicLong(from);
-        this.end = count == Long.MAX_VALUE ? count : from + count;
-        this.bug = bug;
+    @Option(names = "--seed")
+    private @Nullable Long seed;
+
+    @Option(names = "--minutes")
+    private long minutes = 1;
+
+    @Option(names = "--from")
+    private long from = System.currentTimeMillis() / 1000 * 100_000;
+
+    @Option(names = "--count")
+    private long count = Long.MAX_VALUE;
+
+    @Option(names = "--bug")
+    private PlantedBug bug = PlantedBug.NONE;
+
+    public static void main(String[] args) {
+        // SLF4J answers with a stand-in, and warns, when many threads ask it first.
+        LoggerFactory.getILoggerFactory();
+        System.exit(
+                new CommandLine(new Simulate())
+                        .setParameterExceptionHandler(Simulate::wrongUsage)
+                        .execute(args));
     }
 
-    public static void main(String[] args) throws InterruptedException {
-        long seed = -1;
-        long minutes = 1;
-        long from = System.currentTimeMillis() / 1000 * 100_000;
-        long count = Long.MAX_VALUE;
-        PlantedBug bug = PlantedBug.NONE;
-        for (int i = 0; i + 1 < args.length; i += 2) {
-            String value = args[i + 1];
-            switch (args[i]) {
-                case "--seed" -> seed = Long.parseLong(value);
-                case "--minutes" -> minutes = Long.parseLong(value);
-                case "--from" -> from = Long.parseLong(value);
-                case "--count" -> count = Long.parseLong(value);
-                case "--bug" -> bug = PlantedBug.valueOf(value);
-                default -> throw new IllegalArgumentException("unknown option " + args[i]);
-            }
-        }
-        boolean good =
-                seed >= 0 ? runOne(seed, bug) : new Simulate(minutes, from, count, bug).runMany();
-        System.exit(good ? 0 : 1);
+    private static int wrongUsage(ParameterException e, String[] args) {
+        System.err.println("holdfast: " + e.getMessage() + " (holdfast simulate --help)");
+        return CommandLine.ExitCode.USAGE;
     }
 
-    private static boolean runOne(long seed, PlantedBug bug) {
-        Totals totals = new Totals();
+    @Override
+    public Integer call() throws InterruptedException {
+        boolean good = seed == null ? runMany() : runOne(seed);
+        return good ? 0 : 1;
+    }
+
+    private boolean runOne(long seed) {
         Result result = Simulation.run(seed, bug);
         totals.add(result);
         System.out.println(result.failed() ? result.report() : result.options());
@@ -63,6 +74,9 @@ final class Simulate {
     }
 
     private boolean runMany() throws InterruptedException {
+        endNanos = System.nanoTime() + minutes * 60 * SimOptions.SECONDS;
+        next.set(from);
+        end = count > Long.MAX_VALUE - from ? Long.MAX_VALUE : from + count;
         List<Thread> threads = new ArrayList<>();
         for (int i = 0; i < Runtime.getRuntime().availableProcessors(); i++) {
             threads.add(Thread.ofPlatform().name("simulate-" + i).start(this::work));
