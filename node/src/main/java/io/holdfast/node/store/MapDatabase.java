@@ -90,6 +90,17 @@ final class MapDatabase implements AutoCloseable {
         return all;
     }
 
+    /** Takes the rows of all extents as they are. */
+    void extents(BiConsumer<byte[], byte[]> visitor) throws IOException {
+        scanAll(Family.EXTENTS, "the extents", visitor);
+    }
+
+    /** Version of the rows. */
+    int format() throws IOException {
+        byte[] row = rows.get(Family.META, STORE_KEY);
+        return row == null ? 0 : StoreRow.version(row);
+    }
+
     /** All shard rows. */
     NavigableMap<ShardId, ShardRow> shards() throws IOException {
         TreeMap<ShardId, ShardRow> all = new TreeMap<>();
@@ -116,7 +127,7 @@ final class MapDatabase implements AutoCloseable {
         }
     }
 
-    private static ShardId shardOf(byte[] key) {
+    static ShardId shardOf(byte[] key) {
         ByteBuffer in = ByteBuffer.wrap(key);
         return new ShardId(in.getInt(0), in.getInt(4));
     }

@@ -53,6 +53,11 @@ final class SegmentUsage {
         long live() {
             return live;
         }
+
+        /** Whether so many more live bytes can be in the file. */
+        boolean hasRoomFor(long more) {
+            return live + more <= bytes - SegmentHeader.SIZE;
+        }
     }
 
     /** What one shard has in one segment. */
