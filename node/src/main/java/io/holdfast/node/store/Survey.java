@@ -270,11 +270,13 @@ final class Survey {
     private void walk(int number, Path file) throws IOException {
         Head head = heads.get(number);
         long size = Files.size(file);
-        Walk walk = new Walk(name(file));
         boolean isLast = number == files.lastKey();
         boolean spare = head != null && !head.begun() && isLast;
+        Walk walk = new Walk(name(file), spare);
         long knownEnd = 0;
-        if (!spare) {
+        if (spare) {
+            new SegmentWalk(file, number, checked).run(0, walk);
+        } else {
             if (head != null && head.wrong() != null) {
                 deferOrTell(
                         StoreProblem.at(
@@ -352,12 +354,17 @@ final class Survey {
 
     private final class Walk implements SegmentWalk.Visitor {
         private final String file;
+
+        /** Made ahead of time, and so without anything in it: no write can have ended half-way. */
+        private final boolean spare;
+
         private long count;
         private long first;
         private long last;
 
-        Walk(String file) {
+        Walk(String file, boolean spare) {
             this.file = file;
+            this.spare = spare;
         }
 
         private void record(long place) {
@@ -423,7 +430,8 @@ final class Survey {
         public void damage(long from, long to, long written, String why, @Nullable EntryHead head) {
             StoreProblem found = StoreProblem.at(Kind.RECORD, from, file, to - from, why);
             found = head == null ? found.withRecord("no entry") : found.about(head);
-            deferOrTell(found.withLive(check.damage(from, to, file)), from, written, head);
+            long reaches = spare ? Long.MAX_VALUE : written;
+            deferOrTell(found.withLive(check.damage(from, to, file)), from, reaches, head);
         }
     }
 

@@ -36,8 +36,7 @@ final class MemoryRows implements Rows {
     }
 
     @Override
-    public void scan(
-            Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor) {
+    public void scan(Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor) {
         List<Map.Entry<byte[], byte[]>> found;
         synchronized (this) {
             var rows = from == null ? rows(family) : rows(family).tailMap(from, true);
