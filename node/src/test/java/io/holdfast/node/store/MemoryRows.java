@@ -1,8 +1,8 @@
 package io.holdfast.node.store;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -11,11 +11,12 @@ import org.jspecify.annotations.Nullable;
 
 /** Rows in memory, for tests that open thousands of stores. */
 final class MemoryRows implements Rows {
-    private final Map<Family, TreeMap<byte[], byte[]>> families = new EnumMap<>(Family.class);
+    /** By key, each byte a letter: strings compare as unsigned bytes then. */
+    private final Map<Family, TreeMap<String, byte[]>> families = new EnumMap<>(Family.class);
 
     MemoryRows() {
         for (Family family : Family.values()) {
-            families.put(family, new TreeMap<>(Arrays::compareUnsigned));
+            families.put(family, new TreeMap<>());
         }
     }
 
@@ -26,24 +27,29 @@ final class MemoryRows implements Rows {
         return copy;
     }
 
-    private TreeMap<byte[], byte[]> rows(Family family) {
+    private static String text(byte[] key) {
+        return new String(key, StandardCharsets.ISO_8859_1);
+    }
+
+    private TreeMap<String, byte[]> rows(Family family) {
         return families.getOrDefault(family, new TreeMap<>());
     }
 
     @Override
     public synchronized byte @Nullable [] get(Family family, byte[] key) {
-        return rows(family).get(key);
+        return rows(family).get(text(key));
     }
 
     @Override
     public void scan(Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor) {
-        List<Map.Entry<byte[], byte[]>> found;
+        List<Map.Entry<String, byte[]>> found;
         synchronized (this) {
-            var rows = from == null ? rows(family) : rows(family).tailMap(from, true);
-            found = new ArrayList<>((to == null ? rows : rows.headMap(to, false)).entrySet());
+            var rows = from == null ? rows(family) : rows(family).tailMap(text(from), true);
+            found = new ArrayList<>((to == null ? rows : rows.headMap(text(to), false)).entrySet());
         }
         for (var each : found) {
-            if (!visitor.row(each.getKey(), each.getValue())) {
+            if (!visitor.row(
+                    each.getKey().getBytes(StandardCharsets.ISO_8859_1), each.getValue())) {
                 return;
             }
         }
@@ -55,21 +61,21 @@ final class MemoryRows implements Rows {
         return new Batch() {
             @Override
             public void put(Family family, byte[] key, byte[] value) {
-                byte[] ownKey = key.clone();
+                String ownKey = text(key);
                 byte[] ownValue = value.clone();
                 changes.add(() -> rows(family).put(ownKey, ownValue));
             }
 
             @Override
             public void delete(Family family, byte[] key) {
-                byte[] ownKey = key.clone();
+                String ownKey = text(key);
                 changes.add(() -> rows(family).remove(ownKey));
             }
 
             @Override
             public void deleteRange(Family family, byte[] from, byte[] to) {
-                byte[] first = from.clone();
-                byte[] end = to.clone();
+                String first = text(from);
+                String end = text(to);
                 changes.add(() -> rows(family).subMap(first, true, end, false).clear());
             }
 
