@@ -146,8 +146,8 @@ class MapDamageTest {
             Files.write(file, bytes);
             noticed += complaints().size();
         }
-        // Of each family that is scanned both tables, of the store's row the newer one.
-        assertThat(noticed).isEqualTo(7);
+        // At least one table of each family; an older one may hold nothing that is still read.
+        assertThat(noticed).isGreaterThanOrEqualTo(Rows.Family.values().length);
     }
 
     private void assertNoticed() throws IOException {
