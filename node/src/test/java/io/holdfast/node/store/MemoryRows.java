@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +32,7 @@ final class MemoryRows implements Rows {
         return new String(key, StandardCharsets.ISO_8859_1);
     }
 
-    private TreeMap<String, byte[]> rows(Family family) {
+    private NavigableMap<String, byte[]> rows(Family family) {
         return families.getOrDefault(family, new TreeMap<>());
     }
 
