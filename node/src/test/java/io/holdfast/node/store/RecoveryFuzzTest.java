@@ -295,52 +295,50 @@ class RecoveryFuzzTest {
         int length =
                 1 + random.nextInt(Math.min(8192, Math.min(bytes.length - at, other.length - to)));
         String where = number + ":" + at;
-        switch (random.nextInt(12)) {
+        return switch (random.nextInt(12)) {
             case 0, 1, 2 -> {
                 bytes[at] ^= (byte) (1 << random.nextInt(8));
-                return "flipped a bit at " + where;
+                yield "flipped a bit at " + where;
             }
             case 3 -> {
                 segments.put(number, Arrays.copyOf(bytes, at));
-                return "truncated at " + where;
+                yield "truncated at " + where;
             }
             case 4 -> {
                 Arrays.fill(bytes, at, at + length, (byte) 0);
-                return "zeroes at " + where + "+" + length;
+                yield "zeroes at " + where + "+" + length;
             }
             case 5 -> {
                 Arrays.fill(bytes, at, bytes.length, (byte) 0);
-                return "zeroes from " + where;
+                yield "zeroes from " + where;
             }
             case 6 -> {
                 System.arraycopy(bytes, at, other, to, length);
-                return "copied " + where + "+" + length + " to " + second + ":" + to;
+                yield "copied " + where + "+" + length + " to " + second + ":" + to;
             }
             case 7 -> {
                 byte[] saved = Arrays.copyOfRange(bytes, at, at + length);
                 System.arraycopy(other, to, bytes, at, length);
                 System.arraycopy(saved, 0, other, to, length);
-                return "swapped " + where + "+" + length + " with " + second + ":" + to;
+                yield "swapped " + where + "+" + length + " with " + second + ":" + to;
             }
             case 8 -> {
                 segments.put(number, other);
                 segments.put(second, bytes);
-                return "swapped segments " + number + " and " + second;
+                yield "swapped segments " + number + " and " + second;
             }
             case 9 -> {
                 segments.put(number, stranger.segments.firstEntry().getValue().clone());
-                return "a stranger's segment as " + number;
+                yield "a stranger's segment as " + number;
             }
             case 10 -> {
                 byte[] noise = new byte[length];
                 random.nextBytes(noise);
                 System.arraycopy(noise, 0, bytes, at, length);
-                return "noise at " + where + "+" + length;
+                yield "noise at " + where + "+" + length;
             }
-            default -> {
-                return copyRecord(segments, events, random);
-            }
-        }
+            default -> copyRecord(segments, events, random);
+        };
     }
 
     /** A whole record, valid as it is, at the place of another. */
@@ -429,7 +427,7 @@ class RecoveryFuzzTest {
             if (next == null) {
                 break;
             }
-            lostIntact |= isIntact(next, original.segments, damaged) && changes(next, logs, from);
+            lostIntact |= isIntact(next, original.segments, damaged) && changes(next, from);
             play(next, logs, from);
         }
         // A record that was copied as a whole is as valid as the one it overwrote, if it follows
@@ -467,7 +465,7 @@ class RecoveryFuzzTest {
                                         event -> event.entry != null && equal(event.entry, entry)));
     }
 
-    private static boolean changes(Event event, Map<ShardId, Log> logs, Map<ShardId, Long> from) {
+    private static boolean changes(Event event, Map<ShardId, Long> from) {
         return event.place >= from.getOrDefault(event.shard, 0L)
                 && (event.entry != null
                         || (event.mark != null && event.mark.type() == Mark.Type.TRUNCATE));
