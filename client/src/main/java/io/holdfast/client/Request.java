@@ -8,9 +8,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One request to one shard on its way: it waits in its {@link ShardChannel} until it may start,
- * gets a number and a message then, and the message is repeated unchanged until it is answered or
- * its time is up. Ends with exactly one call of {@link #succeeded} or {@link #refused} or {@link
- * #failed}.
+ * gets a number and a message then, and the message is repeated, unchanged but for its low water,
+ * until it is answered or its time is up. Ends with exactly one call of {@link #succeeded} or
+ * {@link #refused} or {@link #failed}.
  *
  * <p>A fenced request may start again, as a new message under a new number; see {@link
  * ShardChannel}.
@@ -85,6 +85,14 @@ abstract class Request {
 
     /** The message. Called once per start; {@link #session} and {@link #generation} are set. */
     abstract ClientRequest make(long newNumber, long lowWater);
+
+    /** Puts the present low water into a message that is to be repeated. */
+    void refresh(long lowWater) {
+        ClientRequest current = message;
+        if (current != null) {
+            message = current.withLowWater(lowWater);
+        }
+    }
 
     /** Whether a reply that is no refusal is of the right kind and well-formed. */
     abstract boolean accepts(ClientReply reply);

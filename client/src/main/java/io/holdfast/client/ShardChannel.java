@@ -311,6 +311,8 @@ final class ShardChannel {
         request.nextSendNanos =
                 now + Math.min(SILENCE_MAX_NANOS, SILENCE_NANOS << Math.min(request.silences, 8));
         if (request.sends > 1) {
+            // With the old one, a leader that was too busy for numbers so far apart would stay so.
+            request.refresh(lowWater());
             client.events().requestRepeated(id.volume());
         }
         client.send(node, request);

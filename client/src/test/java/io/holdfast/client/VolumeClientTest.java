@@ -607,6 +607,25 @@ final class VolumeClientTest {
         assertThat(cluster.step()).isFalse();
     }
 
+    /** A leader that is too busy for numbers so far apart would be so for ever (seed 70785). */
+    @Test
+    void repeatedWriteSaysWhatIsSettledByNow() {
+        ModelCluster cluster = cluster(1, Attach.SHARED);
+        VolumeClient client = cluster.client(1, "a");
+        await(cluster, write(client, 0, bytes(BLOCK, 1)));
+        cluster.drop = request -> true;
+        List<Outcome> first = write(client, 0, bytes(BLOCK, 2));
+        List<Outcome> second = write(client, BLOCK, bytes(BLOCK, 3));
+        cluster.drop = request -> request instanceof ClientRequest.Write w && w.block() == 1;
+        assertThat(await(cluster, first, 5_000)).isEqualTo(Outcome.OK);
+        cluster.pass(3_000);
+        ClientRequest.Write repeated = (ClientRequest.Write) cluster.sent.getLast();
+        assertThat(repeated.block()).isEqualTo(1);
+        assertThat(repeated.lowWater()).isEqualTo(repeated.request());
+        cluster.drop = request -> false;
+        assertThat(await(cluster, second, 5_000)).isEqualTo(Outcome.OK);
+    }
+
     @Test
     void aBoundedNumberOfRequestsIsUnderWayAndTheOthersWait() {
         ModelCluster cluster = cluster(2, Attach.EXCLUSIVE);

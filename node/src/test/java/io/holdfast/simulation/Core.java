@@ -35,6 +35,7 @@ interface Core {
             PlantedBug bug) {
         Core core = new Production(new Replica(options, recovered, blocks, nowNanos));
         return switch (bug) {
+            case OLD_EPOCH_COMMITTED -> new HastyLeader(core, options.replicas().size());
             case DURABLE_OVERSTATED, FENCING_SKIPPED, CONDITION_UNCHECKED, POWER_LOSS_DROPPED ->
                     new BuggyCore(core, bug);
             default -> core;

@@ -15,6 +15,8 @@ enum PlantedBug {
     PROMISE_NOT_PERSISTED,
     /** A replica that lost power does not know it, and votes. */
     POWER_LOSS_UNNOTICED,
+    /** A leader counts an entry of an older epoch as committed once a majority holds it. */
+    OLD_EPOCH_COMMITTED,
     /** Entries reach the map before they are committed. */
     APPLY_BEFORE_COMMIT,
     /** After a pause the leader still reads the clock from before. */

@@ -5,15 +5,19 @@ import static io.holdfast.simulation.SimOptions.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.node.replica.Limits;
 import io.holdfast.proto.peer.ClientRequest;
+import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -22,6 +26,8 @@ import org.junit.jupiter.api.Test;
  */
 final class ScenarioTest {
     private static final ShardId SHARD = new ShardId(1, 0);
+
+    private static final Limits ONE_AT_A_TIME = new Limits(1, 100, 1 << 20, 100, 100, 100, 100);
 
     private SimCluster cluster = cluster(SimOptions.CALM);
     private SimClient client = cluster.clients().getFirst();
@@ -308,6 +314,74 @@ final class ScenarioTest {
         cluster.node(old).crash();
         healAndCheck();
         assertThat(tail).hasSize(3);
+    }
+
+    /** Figure 8 of the Raft paper: an old leader's entry reaches a majority and yet is lost. */
+    private void entryOfAnOldEpochReachesAMajorityAndIsReplaced() {
+        attach(client);
+        write(1);
+        int first = leader();
+        isolate(first);
+        cluster.network.mend(client.agent(), first);
+        client.timeout(50 * MILLIS);
+        begin(client, 2);
+        begin(client, 3);
+        cluster.run(100 * MILLIS);
+        cluster.network.hold(message -> message instanceof Append append && append.epoch() > 1);
+        int second = leaderOtherThan(first);
+        cluster.run(5 * MILLIS);
+        cluster.node(second).crash();
+        cluster.network.mendAll();
+        SimStorage third = cluster.node(6 - first - second).store(SHARD);
+        cluster.network.hold(message ->
+                message instanceof Append append
+                        && append.previousSequence() <= third.last()
+                        && hasNoop(append, append.epoch()));
+        cluster.run(SECONDS);
+        cluster.node(first).crash();
+        cluster.network.hold(message -> false);
+        cluster.start(cluster.node(second));
+        cluster.run(3 * SECONDS);
+        healAndCheck();
+    }
+
+    private static boolean hasNoop(Append append, long epoch) {
+        return append.entries().stream()
+                .anyMatch(e -> e.kind() == EntryKind.NOOP && e.epoch() == epoch);
+    }
+
+    private int leaderOtherThan(int old) {
+        BooleanSupplier led =
+                () ->
+                        cluster.nodes().stream()
+                                .anyMatch(node ->
+                                        node.number != old
+                                                && node.replica(SHARD).status().role()
+                                                        == Effect.Role.CANDIDATE
+                                                && node.replica(SHARD).status().leader()
+                                                        == node.number);
+        assertThat(cluster.runUntil(led, 10 * SECONDS)).isTrue();
+        return cluster.nodes().stream()
+                .filter(node -> node.number != old)
+                .filter(node -> node.replica(SHARD).status().leader() == node.number)
+                .findFirst()
+                .orElseThrow()
+                .number;
+    }
+
+    @Test
+    void entryOfAnOldEpochIsCommittedOnlyByOneOfTheLeadersOwn() {
+        cluster = cluster(SimOptions.CALM.with(ONE_AT_A_TIME));
+        client = cluster.clients().getFirst();
+        entryOfAnOldEpochReachesAMajorityAndIsReplaced();
+    }
+
+    @Test
+    void plantedCommitOfAnOldEpochIsFound() {
+        cluster = cluster(SimOptions.CALM.with(ONE_AT_A_TIME).with(PlantedBug.OLD_EPOCH_COMMITTED));
+        client = cluster.clients().getFirst();
+        assertThatThrownBy(this::entryOfAnOldEpochReachesAMajorityAndIsReplaced)
+                .isInstanceOf(SimFailure.class);
     }
 
     @Test

@@ -493,7 +493,7 @@ final class SimClient implements Replies {
                 leaders.put(shard, to);
             }
             one.tries++;
-            cluster.network.send(endpoint, to, one.request);
+            cluster.network.send(endpoint, to, current(one));
         }
         cluster.queue.after(RESEND_NANOS + random.between(0, RESEND_NANOS), () -> send(asker, one));
     }
@@ -545,8 +545,12 @@ final class SimClient implements Replies {
     private void resend(int asker, Pending one) {
         if (isOpen(asker, one) && canRun() && leaders.containsKey(one.request.shard())) {
             cluster.network.send(
-                    endpoint, leaders.getOrDefault(one.request.shard(), 1), one.request);
+                    endpoint, leaders.getOrDefault(one.request.shard(), 1), current(one));
         }
+    }
+
+    private ClientRequest current(Pending one) {
+        return one.request.withLowWater(lowWater(one.request.shard()));
     }
 
     /** Requests of users under way. */

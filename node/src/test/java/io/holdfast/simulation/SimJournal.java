@@ -160,6 +160,7 @@ final class SimJournal {
             throw new Refused();
         } catch (IOException failed) {
             end();
+            closed = wasClosed;
             check(
                     disk.isFailing() || disk.isFull(),
                     "store",
@@ -228,9 +229,10 @@ final class SimJournal {
         dying = true;
         store().close();
         dying = false;
-        closed = !disk.isFailing() && !disk.isFull() && !outOfService;
+        byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
+        closed = !outOfService && row != null && StoreInside.saysClean(row);
         end();
-        cluster.counters.add("store: closed cleanly", 1);
+        cluster.counters.add(closed ? "store: closed cleanly" : "store: closed uncleanly", 1);
     }
 
     private void end() {
@@ -303,7 +305,7 @@ final class SimJournal {
 
     /** Whether what is there may lack what was promised. */
     boolean isDoubtful() {
-        return damaged || disk.hasSyncFailed();
+        return damaged || disk.isFailing() || disk.hasSyncFailed();
     }
 
     /** Damage at rest, while no process runs, in what nobody may have forgotten. */

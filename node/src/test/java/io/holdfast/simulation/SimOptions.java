@@ -264,15 +264,20 @@ record SimOptions(
 
     /** The same with a bug. */
     SimOptions with(PlantedBug planted) {
-        return with(storage, planted);
+        return with(storage, limits, planted);
     }
 
     /** The same with replicas kept elsewhere. */
     SimOptions with(Storage otherStorage) {
-        return with(otherStorage, bug);
+        return with(otherStorage, limits, bug);
     }
 
-    private SimOptions with(Storage otherStorage, PlantedBug planted) {
+    /** The same with other limits. */
+    SimOptions with(Limits otherLimits) {
+        return with(storage, otherLimits, bug);
+    }
+
+    private SimOptions with(Storage otherStorage, Limits otherLimits, PlantedBug planted) {
         return new SimOptions(
                 nodes,
                 shards,
@@ -287,7 +292,7 @@ record SimOptions(
                 quorumReads,
                 exclusive,
                 timing,
-                limits,
+                otherLimits,
                 window,
                 network,
                 disk,

@@ -104,7 +104,10 @@ final class SimThreads implements Threads {
 
         @Override
         public void execute(Runnable work) {
-            if (shut || ended) {
+            if (ended) {
+                return; // the process has died, and its threads with it
+            }
+            if (shut) {
                 throw new RejectedExecutionException("shut down");
             }
             Task task = new Task(this, work);

@@ -1,6 +1,7 @@
 package io.holdfast.simulation;
 
 import io.holdfast.simulation.Simulation.Result;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -13,6 +14,9 @@ import java.util.concurrent.atomic.AtomicLong;
 final class Simulate {
     /** One run in this many is executed twice and must match. */
     private static final int REPEAT_EVERY = 20;
+
+    /** Between two lines that say how far it has come. */
+    private static final Duration PROGRESS = Duration.ofSeconds(30);
 
     private final long endNanos;
     private final PlantedBug bug;
@@ -64,7 +68,9 @@ final class Simulate {
             threads.add(Thread.ofPlatform().name("simulate-" + i).start(this::work));
         }
         for (Thread thread : threads) {
-            thread.join();
+            while (!thread.join(PROGRESS)) {
+                System.err.println(totals.line());
+            }
         }
         System.out.println(totals);
         return totals.failures() == 0;
@@ -118,12 +124,15 @@ final class Simulate {
             return failures.all().values().stream().mapToLong(Long::longValue).sum();
         }
 
+        /** How far it has come, in a line. */
+        synchronized String line() {
+            return "%d runs, %.2f simulated hours, %d operations, %d events, %d failures"
+                    .formatted(runs, simulatedNanos / 3.6e12, operations, events, failures());
+        }
+
         @Override
         public synchronized String toString() {
-            StringBuilder text = new StringBuilder();
-            text.append(runs).append(" runs, ");
-            text.append("%.2f".formatted(simulatedNanos / 3.6e12)).append(" simulated hours, ");
-            text.append(operations).append(" operations, ").append(events).append(" events");
+            StringBuilder text = new StringBuilder(line());
             counters.all()
                     .forEach((what, count) -> text.append("\n  %,12d %s".formatted(count, what)));
             text.append("\nnever taken: ").append(counters.neverTaken());

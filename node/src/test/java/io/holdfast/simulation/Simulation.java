@@ -140,11 +140,7 @@ final class Simulation {
         for (int round = 0; round < rounds && !users.isEmpty(); round++) {
             for (SimClient client : List.copyOf(clients)) {
                 client.attach(client.agent());
-                if (!comesTrue(
-                        "a client attaches",
-                        () ->
-                                client.standing() == SimClient.Standing.ATTACHED
-                                        || client.standing() == SimClient.Standing.READ_ONLY)) {
+                if (!comesTrue("a client attaches", () -> isAttached(client))) {
                     return false;
                 }
                 if (client.standing() == SimClient.Standing.ATTACHED) {
@@ -171,6 +167,17 @@ final class Simulation {
             throw new SimFailure("progress", "no write is possible of " + users);
         }
         return true;
+    }
+
+    /**
+     * Attaches again until it succeeds: one whose session number is overtaken on its way is FENCED.
+     */
+    private static boolean isAttached(SimClient client) {
+        if (client.standing() == SimClient.Standing.DETACHED) {
+            client.attach(client.agent());
+        }
+        return client.standing() == SimClient.Standing.ATTACHED
+                || client.standing() == SimClient.Standing.READ_ONLY;
     }
 
     /** Waits; false: it cannot come true, by a known limitation of the protocol. */

@@ -69,7 +69,10 @@ public final class Replica {
 
     private long awaitedSinceNanos;
 
-    /** The log equals the leader's through here. */
+    /**
+     * The log equals the leader's through here, as its frames have shown. What is committed here is
+     * no proof: after a power loss of a majority the leader may lack it.
+     */
     private long matched;
 
     /** The answer that this turn owes the leader. */
@@ -93,7 +96,6 @@ public final class Replica {
         if (newestSeen > data.hard().promised()) {
             data.become(data.hard().withPromise(newestSeen, 0));
         }
-        matched = data.commit();
         // It may have acknowledged a heartbeat just before it died. One that never promised
         // anything
         // cannot have.
@@ -213,7 +215,7 @@ public final class Replica {
             leadership = null;
         }
         candidacy = null;
-        matched = data.commit();
+        matched = 0;
         unanswered = null;
         install = null;
         leader = newLeader;
@@ -254,7 +256,7 @@ public final class Replica {
             leader = 0;
             unanswered = null;
             install = null;
-            matched = data.commit();
+            matched = 0;
         }
         PromiseRequest request =
                 new PromiseRequest(

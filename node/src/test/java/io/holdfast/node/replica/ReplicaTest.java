@@ -1,6 +1,7 @@
 package io.holdfast.node.replica;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.InstanceOfAssertFactories.type;
 
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
@@ -338,6 +339,42 @@ class ReplicaTest {
         assertThat(group.effects(3, new Event.FromPeer(1, lost)))
                 .hasAtLeastOneElementOfType(Effect.StartOver.class);
         assertThat(group.status(3).standing()).isEqualTo(HardState.Standing.INSTALLING);
+    }
+
+    /** The simulator's seed 81382: the leader may have lost, with power, what is committed here. */
+    @Test
+    void followerSpeaksForNoMoreThanItsLeaderHasShown() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        group.run(200);
+        ReplicaStatus status = group.status(3);
+        assertThat(status.commit()).isGreaterThan(1);
+        ReplicaMessage.Append heartbeat =
+                new ReplicaMessage.Append(
+                        ReplicaGroup.SHARD,
+                        status.promised() + 1,
+                        status.promised(),
+                        1,
+                        1,
+                        0,
+                        false,
+                        1,
+                        List.of());
+        group.effects(3, new Event.FromPeer(2, heartbeat));
+        assertThat(group.effects(3, new Event.TurnEnd()))
+                .filteredOn(Effect.Persist.class::isInstance)
+                .singleElement(type(Effect.Persist.class))
+                .satisfies(persist ->
+                        assertThat(persist.thenSend())
+                                .singleElement()
+                                .satisfies(out ->
+                                        assertThat(out.message())
+                                                .isInstanceOfSatisfying(
+                                                        ReplicaMessage.AppendReply.class,
+                                                        reply ->
+                                                                assertThat(reply.matched())
+                                                                        .isEqualTo(1))));
     }
 
     @Test

@@ -65,6 +65,15 @@ public final class StoreInside {
         }
     }
 
+    /** Whether a store's own row says that it was closed in order. */
+    public static boolean saysClean(byte[] row) {
+        try {
+            return StoreRow.decode(row).clean();
+        } catch (StoreException e) {
+            return false;
+        }
+    }
+
     /** A store's own row with a bug: a start reads from the synced end. */
     public static byte[] ignoreCovered(byte[] row) {
         try {

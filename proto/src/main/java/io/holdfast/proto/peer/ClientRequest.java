@@ -13,6 +13,13 @@ public sealed interface ClientRequest extends PeerMessage {
     long request();
 
     /**
+     * The same request with what is settled by now; requests without a low water stay as they are.
+     */
+    default ClientRequest withLowWater(long lowWater) {
+        return this;
+    }
+
+    /**
      * Opens a session. With {@code session == 0} the shard (index 0 of the volume) grants a number
      * that was never granted before; the other shards are told the number granted there.
      */
@@ -72,7 +79,25 @@ public sealed interface ClientRequest extends PeerMessage {
             long expectedSequence,
             boolean fua,
             byte[] payload)
-            implements ClientRequest {}
+            implements ClientRequest {
+        @Override
+        public Write withLowWater(long newLowWater) {
+            return new Write(
+                    shard,
+                    client,
+                    request,
+                    session,
+                    newLowWater,
+                    generation,
+                    layer,
+                    block,
+                    count,
+                    nonce,
+                    expectedSequence,
+                    fua,
+                    payload);
+        }
+    }
 
     /** Zeroes blocks; {@code trim} says that their space is not needed. */
     record Zero(
@@ -87,7 +112,23 @@ public sealed interface ClientRequest extends PeerMessage {
             int count,
             boolean trim,
             boolean fua)
-            implements ClientRequest {}
+            implements ClientRequest {
+        @Override
+        public Zero withLowWater(long newLowWater) {
+            return new Zero(
+                    shard,
+                    client,
+                    request,
+                    session,
+                    newLowWater,
+                    generation,
+                    layer,
+                    block,
+                    count,
+                    trim,
+                    fua);
+        }
+    }
 
     /** Answered when a majority has synced everything acknowledged before it. */
     record Flush(ShardId shard, int client, long request, int session) implements ClientRequest {}
