@@ -3,7 +3,6 @@ package io.holdfast.simulation;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Outbound;
 import io.holdfast.node.replica.Event;
-import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
@@ -11,12 +10,11 @@ import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import java.util.List;
 
 /** Falsifies what goes into a core and what comes out of it. */
-final class BuggyCore implements Core {
-    private final Core core;
+final class BuggyCore extends DisguisedCore {
     private final PlantedBug bug;
 
     BuggyCore(Core core, PlantedBug bug) {
-        this.core = core;
+        super(core);
         this.bug = bug;
     }
 
@@ -87,25 +85,5 @@ final class BuggyCore implements Core {
                                 reply.room(),
                                 reply.sentNanos()))
                 : outbound;
-    }
-
-    @Override
-    public byte[] shardState() {
-        return core.shardState();
-    }
-
-    @Override
-    public long applied() {
-        return core.applied();
-    }
-
-    @Override
-    public long appliedEpoch() {
-        return core.appliedEpoch();
-    }
-
-    @Override
-    public ReplicaStatus status(long nowNanos) {
-        return core.status(nowNanos);
     }
 }

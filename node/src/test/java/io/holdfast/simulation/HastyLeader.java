@@ -2,7 +2,6 @@ package io.holdfast.simulation;
 
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Event;
-import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
@@ -13,14 +12,13 @@ import java.util.TreeMap;
  * A leader that tells its followers that an entry is committed as soon as a majority holds it,
  * whatever its epoch: what section 5.4.2 of the Raft paper warns of.
  */
-final class HastyLeader implements Core {
-    private final Core core;
+final class HastyLeader extends DisguisedCore {
     private final int replicas;
     private final TreeMap<Integer, Long> matched = new TreeMap<>();
     private long epoch;
 
     HastyLeader(Core core, int replicas) {
-        this.core = core;
+        super(core);
         this.replicas = replicas;
     }
 
@@ -69,25 +67,5 @@ final class HastyLeader implements Core {
         int others = replicas / 2;
         List<Long> rising = matched.values().stream().sorted().toList();
         return others == 0 || rising.size() < others ? 0 : rising.get(rising.size() - others);
-    }
-
-    @Override
-    public byte[] shardState() {
-        return core.shardState();
-    }
-
-    @Override
-    public long applied() {
-        return core.applied();
-    }
-
-    @Override
-    public long appliedEpoch() {
-        return core.appliedEpoch();
-    }
-
-    @Override
-    public ReplicaStatus status(long nowNanos) {
-        return core.status(nowNanos);
     }
 }

@@ -248,6 +248,8 @@ class AtomixCoordinatorIT {
                     }
                 };
         Logger logger = (Logger) LoggerFactory.getLogger("io.holdfast.node.coordination");
+        Level before = logger.getLevel();
+        logger.setLevel(Level.INFO);
         listener.start();
         logger.addAppender(listener);
         try {
@@ -258,6 +260,7 @@ class AtomixCoordinatorIT {
             assertThat(started).isCompletedExceptionally();
         } finally {
             logger.detachAppender(listener);
+            logger.setLevel(before);
         }
         assertThat(complaints).isEmpty();
     }

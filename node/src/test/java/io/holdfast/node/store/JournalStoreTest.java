@@ -362,23 +362,7 @@ class JournalStoreTest {
 
     @Test
     void aFailedSyncIsReportedOnceAndNothingIsSyncedAfterwards() throws IOException {
-        boolean[] broken = {false};
-        Disk failing =
-                new Disk() {
-                    @Override
-                    public void write(FileChannel file, ByteBuffer bytes, long offset)
-                            throws IOException {
-                        REAL.write(file, bytes, offset);
-                    }
-
-                    @Override
-                    public synchronized void force(FileChannel file) throws IOException {
-                        if (broken[0]) {
-                            throw new IOException("Input/output error");
-                        }
-                        REAL.force(file);
-                    }
-                };
+        UnsyncableDisk failing = new UnsyncableDisk();
         JournalStore store = new JournalStore(directory, Rig.OPTIONS, loop, failing);
         opened.add(store);
         TestOwner other = new TestOwner();
@@ -386,15 +370,11 @@ class JournalStoreTest {
         Rig.create(store, Rig.OTHER, other);
         appendAndApply(store, Rig.write(Rig.SHARD, 1, 1, 0, 1));
         store.write();
-        synchronized (failing) {
-            broken[0] = true;
-        }
+        failing.breakDown();
         List<Long> synced = new ArrayList<>();
         store.sync(synced::add);
         loop.until(() -> !owner.failures.isEmpty());
-        synchronized (failing) {
-            broken[0] = false;
-        }
+        failing.heal();
         store.sync(synced::add);
         store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 2, 0, 1)), null);
         store.write();

@@ -301,31 +301,13 @@ class RecoveryTest {
     /** The kernel may call pages clean that a failed sync did not bring to the disk. */
     @Test
     void aReplicaDoesNotVoteWithWhatAFailedSyncMayHaveLost() throws IOException {
-        boolean[] broken = {false};
-        Disk failing =
-                new Disk() {
-                    @Override
-                    public void write(FileChannel file, ByteBuffer bytes, long offset)
-                            throws IOException {
-                        REAL.write(file, bytes, offset);
-                    }
-
-                    @Override
-                    public synchronized void force(FileChannel file) throws IOException {
-                        if (broken[0]) {
-                            throw new IOException("Input/output error");
-                        }
-                        REAL.force(file);
-                    }
-                };
+        UnsyncableDisk failing = new UnsyncableDisk();
         JournalStore store = new JournalStore(directory, Rig.options("boot-1"), loop, failing);
         TestOwner owner = new TestOwner();
         Rig.create(store, Rig.SHARD, owner);
         store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 1, 0, 1)), null);
         store.write();
-        synchronized (failing) {
-            broken[0] = true;
-        }
+        failing.breakDown();
         store.sync(through -> {});
         loop.until(() -> !owner.failures.isEmpty());
         store.close();
