@@ -20,9 +20,7 @@ import java.util.List;
  */
 public final class OfflineStore implements AutoCloseable {
     /** What to do about a damaged store. */
-    public static final String REMEDY =
-            "Move the data directory away (keep it until all is well) and start the node: it comes"
-                    + " back empty, as a learner, and is filled from the other replicas.";
+    public static final String REMEDY = StoreException.REMEDY;
 
     private final Path directory;
     private final DirectoryLock lock;

@@ -42,17 +42,26 @@ final class SegmentWalk {
 
         void mark(Mark mark, long place) throws IOException;
 
-        /**
-         * No valid record from {@code from} on.
-         *
-         * @param to where the next one begins; or, at the end, behind the last byte that is not
-         *     zero
-         * @param written behind the last byte in there that is not zero
-         * @param head what the first bytes seem to be; null: no entry
-         */
-        void damage(long from, long to, long written, String why, @Nullable EntryHead head)
-                throws IOException;
+        void damage(Damage damage) throws IOException;
     }
+
+    /**
+     * No valid record from {@code from} on.
+     *
+     * @param to where the next one begins; or, at the end, behind the last byte that is not zero
+     * @param behindEnd the next segment says that the records end before this
+     * @param torn may be what a write left that ended half-way: a part of a record, then zeroes
+     * @param record what the first bytes seem to be; null: nothing that is known
+     * @param head the fields of an entry; null: it seems to be none
+     */
+    record Damage(
+            long from,
+            long to,
+            boolean behindEnd,
+            boolean torn,
+            String why,
+            @Nullable String record,
+            @Nullable EntryHead head) {}
 
     /**
      * What was found of the header.
@@ -60,16 +69,26 @@ final class SegmentWalk {
      * @param header null: it is damaged, or the segment was never begun
      * @param wrong what is wrong with it; null: nothing
      * @param begun false: zeroes, as of a segment made ahead of time
+     * @param elsewhere the header is sound, but this is not the segment's place: another segment's
+     *     number, or another store
      * @param other the segment says that it is of another format
      */
     record Head(
             @Nullable SegmentHeader header,
             @Nullable String wrong,
             boolean begun,
+            Elsewhere elsewhere,
             @Nullable StoreException other) {
-        static Head wrong(@Nullable String wrong) {
-            return new Head(null, wrong, true, null);
+        static Head wrong(String wrong, Elsewhere elsewhere) {
+            return new Head(null, wrong, true, elsewhere, null);
         }
+    }
+
+    /** Whose a segment with a sound header is. */
+    enum Elsewhere {
+        NO,
+        OTHER_SEGMENT,
+        OTHER_STORE
     }
 
     /** Reads the header. */
@@ -78,22 +97,28 @@ final class SegmentWalk {
             byte[] bytes = new byte[SegmentHeader.SIZE];
             reader.at(0, SegmentHeader.SIZE).get(bytes);
             if (isZero(bytes)) {
-                return new Head(null, "segment header is missing: zeroes", false, null);
+                String zeroes = "segment header is missing: zeroes";
+                return new Head(null, zeroes, false, Elsewhere.NO, null);
             }
             SegmentHeader header = SegmentHeader.decode(bytes, file.toString());
-            String wrong = null;
             if (header.segment() != number) {
-                wrong = "segment header is of segment " + header.segment();
-            } else if (!header.store().equals(store)) {
-                wrong = "segment belongs to store " + header.store() + ", not to " + store;
+                return Head.wrong(
+                        "this is segment " + header.segment() + " in the place of " + number,
+                        Elsewhere.OTHER_SEGMENT);
             }
-            return wrong == null ? new Head(header, null, true, null) : Head.wrong(wrong);
+            if (!header.store().equals(store)) {
+                return Head.wrong(
+                        "segment belongs to store " + header.store() + ", not to " + store,
+                        Elsewhere.OTHER_STORE);
+            }
+            return new Head(header, null, true, Elsewhere.NO, null);
         } catch (MalformedException e) {
-            return Head.wrong(String.valueOf(e.getMessage()));
+            return Head.wrong(String.valueOf(e.getMessage()), Elsewhere.NO);
         } catch (StoreException e) {
             // One flipped bit may have made the version; the remedy is for the reader to choose.
             String text = String.valueOf(e.getMessage());
-            return new Head(null, text.lines().findFirst().orElse(text), true, e);
+            text = text.lines().findFirst().orElse(text);
+            return new Head(null, text, true, Elsewhere.NO, e);
         }
     }
 
@@ -110,12 +135,13 @@ final class SegmentWalk {
      * Goes through the records.
      *
      * @param knownEnd where they end, as the next segment says, as an offset; 0: not known
+     * @param atLeast they went as far as this, as an offset; 0: not known
      * @return offset behind the last record
      */
-    long run(long knownEnd, Visitor visitor) throws IOException {
+    long run(long knownEnd, long atLeast, Visitor visitor) throws IOException {
         int window = checked ? CHECKED_WINDOW_BYTES : HEADS_WINDOW_BYTES;
         try (SegmentReader reader = new SegmentReader(file, window)) {
-            long limit = knownEnd == 0 ? reader.size() : knownEnd;
+            long limit = knownEnd == 0 ? Math.max(reader.size(), atLeast) : knownEnd;
             long offset = SegmentHeader.SIZE;
             while (offset < limit) {
                 String why;
@@ -126,22 +152,69 @@ final class SegmentWalk {
                     why = String.valueOf(e.getMessage());
                 }
                 Gap gap = gap(reader, offset, limit);
-                if (gap.written == offset && gap.next == limit && knownEnd == 0) {
+                boolean atEnd = gap.next == limit && knownEnd == 0;
+                if (gap.written == offset && atEnd && offset >= atLeast) {
                     return offset;
                 }
-                EntryHead head = entryHead(reader, offset);
-                visitor.damage(
-                        Place.of(number, offset),
-                        Place.of(
-                                number,
-                                gap.next == limit && knownEnd == 0 ? gap.written : gap.next),
-                        Place.of(number, gap.written),
-                        gap.written == offset ? "zeroes where a record was" : why,
-                        head);
-                offset = gap.next;
+                long to = atEnd ? Math.max(gap.written, atLeast) : gap.next;
+                if (gap.written == offset) {
+                    why = "zeroes where a record was";
+                } else if (gap.first > offset) {
+                    why =
+                            atEnd && offset >= atLeast
+                                    ? "the records end here, but the bytes from offset "
+                                            + gap.first
+                                            + " on are not zero"
+                                    : "zeroes where a record was, other bytes from offset "
+                                            + gap.first
+                                            + " on";
+                }
+                visitor.damage(damage(reader, offset, to, gap.written - offset, why));
+                offset = atEnd ? to : gap.next;
+                if (atEnd) {
+                    return offset;
+                }
             }
+            readBehind(reader, limit, visitor);
             return offset;
         }
+    }
+
+    private Damage damage(SegmentReader reader, long offset, long to, long written, String why)
+            throws IOException {
+        ByteBuffer start = reader.at(offset, Entry.HEADER_SIZE);
+        int magic = start.getInt(start.position());
+        EntryHead head = magic == Entry.MAGIC ? EntryHead.read(start) : null;
+        return new Damage(
+                Place.of(number, offset),
+                Place.of(number, to),
+                false,
+                JournalScan.isTorn(reader, offset, written),
+                why,
+                magic == Mark.MAGIC ? "mark" : null,
+                head);
+    }
+
+    /** A start reads on for as long as it finds records, also behind what the next segment says. */
+    private void readBehind(SegmentReader reader, long end, Visitor visitor) throws IOException {
+        if (end >= reader.size()) {
+            return;
+        }
+        Gap gap = gap(reader, end, reader.size());
+        if (gap.written == end && gap.next == reader.size()) {
+            return;
+        }
+        String why = "bytes that are not zero behind the segment's last record";
+        long to = gap.next < reader.size() ? reader.size() : gap.written;
+        visitor.damage(
+                new Damage(
+                        Place.of(number, gap.first),
+                        Place.of(number, to),
+                        true,
+                        false,
+                        why,
+                        null,
+                        null));
     }
 
     private long visit(SegmentReader reader, long offset, boolean whole, Visitor visitor)
@@ -169,25 +242,33 @@ final class SegmentWalk {
         return offset + Journal.padded(length);
     }
 
-    /** Where the next valid record is, or the limit; and where the last byte before it is not 0. */
-    private record Gap(long next, long written) {}
+    /**
+     * What is between two records.
+     *
+     * @param first aligned offset of the first bytes that are not zero
+     * @param next the next valid record, or the limit
+     * @param written behind the last byte before it that is not zero
+     */
+    private record Gap(long first, long next, long written) {}
 
     private Gap gap(SegmentReader reader, long from, long limit) throws IOException {
         long written = from;
+        long first = limit;
         for (long at = from; at < limit; at += Journal.ALIGNMENT) {
             long word = reader.at(at, Long.BYTES).getLong();
             if (word == 0) {
                 continue;
             }
+            first = Math.min(first, at);
             int magic = (int) (word >>> Integer.SIZE);
             if (at > from
                     && (magic == Entry.MAGIC || magic == Mark.MAGIC)
                     && isRecord(reader, at)) {
-                return new Gap(at, written);
+                return new Gap(first, at, written);
             }
             written = at + Long.BYTES - Long.numberOfTrailingZeros(word) / Byte.SIZE;
         }
-        return new Gap(limit, written);
+        return new Gap(first, limit, written);
     }
 
     private boolean isRecord(SegmentReader reader, long offset) throws IOException {
@@ -208,13 +289,6 @@ final class SegmentWalk {
                 public void mark(Mark mark, long place) {}
 
                 @Override
-                public void damage(
-                        long from, long to, long written, String why, @Nullable EntryHead head) {}
+                public void damage(Damage damage) {}
             };
-
-    private static @Nullable EntryHead entryHead(SegmentReader reader, long offset)
-            throws IOException {
-        ByteBuffer start = reader.at(offset, Entry.HEADER_SIZE);
-        return start.getInt(start.position()) == Entry.MAGIC ? EntryHead.read(start) : null;
-    }
 }

@@ -1,10 +1,13 @@
 package io.holdfast.node.store;
 
+import java.nio.file.Path;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What {@link OfflineStore#verify} found.
  *
+ * @param store its id; null: it could not be opened, and nothing was read
  * @param sound whether everything is as it was written
  * @param records valid ones
  * @param bytes of all segment files
@@ -16,7 +19,7 @@ import java.util.List;
  */
 public record StoreCheck(
         String directory,
-        String store,
+        @Nullable String store,
         boolean sound,
         int segments,
         long records,
@@ -26,4 +29,25 @@ public record StoreCheck(
         long blocks,
         long problems,
         List<StoreProblem> listed,
-        List<String> notes) {}
+        List<String> notes) {
+
+    /**
+     * Of a store that cannot even be opened, because its map is damaged or something is missing.
+     */
+    public static StoreCheck notOpened(Path directory, StoreException damage) {
+        StoreProblem problem = StoreProblem.of(StoreProblem.Kind.MAP, damage.what());
+        return new StoreCheck(
+                directory.toString(),
+                null,
+                false,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                1,
+                List.of(problem),
+                List.of());
+    }
+}

@@ -10,12 +10,15 @@ import org.jspecify.annotations.Nullable;
 public final class StoreException extends IOException {
     private static final long serialVersionUID = 1L;
 
-    /** What to do about a store that has lost something. */
-    static final String REFILL =
+    /** What to do about a store that is damaged, for who knows what is. */
+    static final String REMEDY =
             "Move the node's data directory away (keep it until all is well) and start the node"
                     + " again: it comes back empty, as a learner, and is filled from the other"
-                    + " replicas. A volume with one replica has no other."
-                    + " 'holdfast store verify DIR' lists everything that is damaged.";
+                    + " replicas. A volume with one replica has no other.";
+
+    /** What to do about a store that has lost something. */
+    static final String REFILL =
+            REMEDY + " 'holdfast store verify DIR' lists everything that is damaged.";
 
     /** What kind of trouble it is, for programs. */
     public enum Kind {
@@ -30,6 +33,7 @@ public final class StoreException extends IOException {
     }
 
     private final Kind kind;
+    private final String what;
 
     /** Damage, with what to do about it. */
     StoreException(String message) {
@@ -48,6 +52,7 @@ public final class StoreException extends IOException {
     private StoreException(Kind kind, String message, String remedy, @Nullable Throwable cause) {
         super(message + "\n  " + remedy, cause);
         this.kind = kind;
+        what = message;
     }
 
     /** A format that is not known here. */
@@ -60,6 +65,11 @@ public final class StoreException extends IOException {
 
     public Kind kind() {
         return kind;
+    }
+
+    /** What is wrong and where, without what to do about it. */
+    public String what() {
+        return what;
     }
 
     /** What a cause says, and what is behind it; RocksDB's own text names its file. */

@@ -74,7 +74,7 @@ public record StoreProblem(
                 what);
     }
 
-    StoreProblem withRecord(String name) {
+    StoreProblem withRecord(@Nullable String name) {
         return new StoreProblem(
                 kind,
                 place,

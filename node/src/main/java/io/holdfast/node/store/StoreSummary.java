@@ -40,11 +40,13 @@ public record StoreSummary(
     /**
      * A segment.
      *
+     * @param spare made ahead of time, and not begun
      * @param first place of the first record; null: there is none
      * @param last place of the last record; null: there is none
      */
     public record SegmentLine(
             int number,
+            boolean spare,
             long bytes,
             long liveBytes,
             long records,

@@ -2,6 +2,8 @@ package io.holdfast.node.store;
 
 import io.holdfast.node.store.ExtentCheck.Claim;
 import io.holdfast.node.store.OfflineStore.Progress;
+import io.holdfast.node.store.SegmentWalk.Damage;
+import io.holdfast.node.store.SegmentWalk.Elsewhere;
 import io.holdfast.node.store.SegmentWalk.Head;
 import io.holdfast.node.store.StoreProblem.Kind;
 import io.holdfast.node.store.StoreSummary.SegmentLine;
@@ -65,13 +67,7 @@ final class Survey {
     private boolean mapReadable = true;
     private @Nullable Claim before;
 
-    private record Tail(StoreProblem problem, long from, long written, @Nullable EntryHead head) {
-        /** What a write leaves that ended half-way: a part of a record, then zeroes. */
-        boolean isTorn() {
-            long bytes = written - from;
-            return bytes < (head == null ? Mark.SIZE : head.length());
-        }
-    }
+    private record Tail(StoreProblem problem, long from, boolean torn) {}
 
     Survey(Path directory, StoreRow row, MapDatabase database, boolean checked, Progress progress)
             throws IOException {
@@ -119,15 +115,6 @@ final class Survey {
             progress.read(read, journalBytes);
         }
         judgeTails();
-        if (end < row.synced()) {
-            problem(
-                    StoreProblem.of(
-                            Kind.SEGMENT,
-                            "the journal ends at "
-                                    + Place.text(end)
-                                    + ", but it was synced through "
-                                    + Place.text(row.synced())));
-        }
     }
 
     private void readHeads() throws IOException {
@@ -201,10 +188,14 @@ final class Survey {
         liveBytes += bytes;
     }
 
-    /** Segments that must be there: those with extents, and all from the covered place on. */
+    /**
+     * Segments that must be there: those with extents, and all from the covered place through the
+     * last one and the synced place.
+     */
     private void findMissing() {
         TreeMap<Integer, Long> needed = new TreeMap<>(blocksOf);
-        int through = files.isEmpty() ? 0 : files.lastKey();
+        int synced = Place.segment(row.synced()) - (Place.offset(row.synced()) > 0 ? 0 : 1);
+        int through = Math.max(synced, files.isEmpty() ? 0 : files.lastKey());
         int covered = Place.segment(row.covered());
         for (int number = covered; number <= through; number++) {
             needed.putIfAbsent(number, 0L);
@@ -271,11 +262,14 @@ final class Survey {
         Head head = heads.get(number);
         long size = Files.size(file);
         boolean isLast = number == files.lastKey();
-        boolean spare = head != null && !head.begun() && isLast;
+        long synced = row.synced();
+        long atLeast = Place.segment(synced) == number ? Place.offset(synced) : 0;
+        boolean spare = head != null && !head.begun() && isLast && atLeast == 0;
         Walk walk = new Walk(name(file), spare);
-        long knownEnd = 0;
         if (spare) {
-            new SegmentWalk(file, number, checked).run(0, walk);
+            new SegmentWalk(file, number, checked).run(0, 0, walk);
+        } else if (head != null && head.elsewhere() != Elsewhere.NO) {
+            elsewhere(number, file, head);
         } else {
             if (head != null && head.wrong() != null) {
                 deferOrTell(
@@ -286,11 +280,10 @@ final class Survey {
                                 SegmentHeader.SIZE,
                                 head.wrong()),
                         Place.of(number, 0),
-                        Place.of(number, SegmentHeader.SIZE),
-                        null);
+                        true);
             }
-            knownEnd = knownEnd(number);
-            long stopped = new SegmentWalk(file, number, checked).run(knownEnd, walk);
+            long knownEnd = knownEnd(number);
+            long stopped = new SegmentWalk(file, number, checked).run(knownEnd, atLeast, walk);
             if (knownEnd != 0 && stopped != knownEnd) {
                 problem(
                         StoreProblem.at(
@@ -307,11 +300,32 @@ final class Survey {
         lines.add(
                 new SegmentLine(
                         number,
+                        spare,
                         size,
                         blocksOf.getOrDefault(number, 0L) * Blocks.SEALED_SIZE,
                         walk.count,
                         walk.count == 0 ? null : Place.text(walk.first),
                         walk.count == 0 ? null : Place.text(walk.last)));
+    }
+
+    /** A whole segment in the place of another. Its records are where they do not belong. */
+    private void elsewhere(int number, Path file, Head head) throws IOException {
+        long place = Place.of(number, 0);
+        StoreProblem found =
+                StoreProblem.at(
+                                Kind.SEGMENT,
+                                place,
+                                name(file),
+                                Files.size(file),
+                                String.valueOf(head.wrong()))
+                        .withLive(blocksOf.getOrDefault(number, 0L));
+        check.damage(place, Place.of(number + 1, 0), name(file));
+        lastValid = Place.of(number, SegmentHeader.SIZE);
+        if (head.elsewhere() == Elsewhere.OTHER_STORE) {
+            problem(found);
+        } else {
+            deferOrTell(found, place, false);
+        }
     }
 
     /** Where the segment's records end, as the next one's header says; 0: it does not. */
@@ -325,23 +339,23 @@ final class Survey {
     }
 
     /** Damage behind the last checkpoint's synced place waits for what follows it. */
-    private void deferOrTell(
-            StoreProblem problem, long from, long written, @Nullable EntryHead head) {
+    private void deferOrTell(StoreProblem problem, long from, boolean torn) {
         if (from >= row.synced() && tails.size() < MAX_LISTED) {
-            tails.add(new Tail(problem, from, written, head));
+            tails.add(new Tail(problem, from, torn));
         } else {
             problem(problem);
         }
     }
 
-    /** The rules of {@link JournalScan}. */
+    /** The rules of {@link JournalScan}. A write that ended half-way leaves one torn place. */
     private void judgeTails() {
+        boolean alone = tails.size() == 1;
         for (Tail tail : tails) {
             boolean follows = lastValid > tail.from;
             boolean cut =
                     tail.from >= proven
                             && !row.clean()
-                            && (tailMayBeLost || (!follows && tail.isTorn()));
+                            && (tailMayBeLost || (!follows && alone && tail.torn));
             if (cut) {
                 notes.add(
                         "unfinished write at the journal's end, which the next start cuts off: "
@@ -427,11 +441,19 @@ final class Survey {
         }
 
         @Override
-        public void damage(long from, long to, long written, String why, @Nullable EntryHead head) {
-            StoreProblem found = StoreProblem.at(Kind.RECORD, from, file, to - from, why);
-            found = head == null ? found.withRecord("no entry") : found.about(head);
-            long reaches = spare ? Long.MAX_VALUE : written;
-            deferOrTell(found.withLive(check.damage(from, to, file)), from, reaches, head);
+        public void damage(Damage damage) {
+            long from = damage.from();
+            long bytes = damage.to() - from;
+            StoreProblem found =
+                    StoreProblem.at(Kind.RECORD, from, file, bytes, damage.why())
+                            .withLive(check.damage(from, damage.to(), file));
+            EntryHead head = damage.head();
+            found = head == null ? found.withRecord(damage.record()) : found.about(head);
+            if (damage.behindEnd()) {
+                problem(found);
+            } else {
+                deferOrTell(found, from, damage.torn() && !spare);
+            }
         }
     }
 

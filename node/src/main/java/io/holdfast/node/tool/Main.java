@@ -2,6 +2,7 @@ package io.holdfast.node.tool;
 
 import io.holdfast.client.admin.ProgramVersion;
 import io.holdfast.config.ConfigException;
+import io.holdfast.node.store.OfflineStore;
 import io.holdfast.node.store.StoreException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -73,9 +74,13 @@ public final class Main implements Runnable {
         PrintWriter err = command.getErr();
         return switch (e) {
             case StoreException store -> {
-                err.println("holdfast: " + store.getMessage());
+                boolean damaged = store.kind() == StoreException.Kind.DAMAGED;
+                err.println("holdfast: " + (damaged ? store.what() : store.getMessage()));
                 yield switch (store.kind()) {
-                    case DAMAGED -> DAMAGED;
+                    case DAMAGED -> {
+                        err.println("  " + OfflineStore.REMEDY);
+                        yield DAMAGED;
+                    }
                     case IN_USE -> IN_USE;
                     case OTHER_FORMAT, NO_STORE -> USAGE;
                 };

@@ -4,6 +4,7 @@ import io.holdfast.client.admin.AdminJson;
 import io.holdfast.config.ConfigLoader;
 import io.holdfast.node.store.OfflineStore;
 import io.holdfast.node.store.StoreCheck;
+import io.holdfast.node.store.StoreException;
 import io.holdfast.node.store.StoreProblem;
 import io.holdfast.node.store.StoreSummary;
 import java.io.IOException;
@@ -30,8 +31,9 @@ import picocli.CommandLine.Spec;
         footer = {"  holdfast store inspect run/node-1", "  holdfast store verify run/node-1"})
 final class StoreCommand implements Runnable {
     private static final long MIB = 1L << 20;
-    private static final String EXIT_CODES =
-            "2 wrong usage, no store there, or one of another format, 6 a process uses the store";
+    private static final String USAGE_CODE =
+            "            2 wrong usage, no store there, or one of another format,";
+    private static final String IN_USE_CODE = "            6 a process uses the store";
 
     @Spec private CommandSpec spec = CommandSpec.create();
 
@@ -57,10 +59,25 @@ final class StoreCommand implements Runnable {
 
         @Override
         public final Integer call() throws IOException {
-            try (OfflineStore store = OfflineStore.open(dataDirectory(directory))) {
-                Progress progress = new Progress(spec.commandLine().getErr());
-                return look(store, spec.commandLine().getOut(), progress);
+            PrintWriter out = spec.commandLine().getOut();
+            Path data = dataDirectory(directory);
+            OfflineStore opened;
+            try {
+                opened = OfflineStore.open(data);
+            } catch (StoreException e) {
+                if (e.kind() != StoreException.Kind.DAMAGED) {
+                    throw e;
+                }
+                return notOpened(data, e, out);
             }
+            try (OfflineStore store = opened) {
+                return look(store, out, new Progress(spec.commandLine().getErr()));
+            }
+        }
+
+        /** The store is too damaged to be looked at. */
+        int notOpened(Path data, StoreException damage, PrintWriter out) throws IOException {
+            throw damage;
         }
 
         abstract int look(OfflineStore store, PrintWriter out, Progress progress)
@@ -98,6 +115,10 @@ final class StoreCommand implements Runnable {
         }
     }
 
+    private static String counted(long number, String what) {
+        return number + " " + what + (number == 1 ? "" : "s");
+    }
+
     private static String mib(long bytes) {
         return String.format(Locale.ROOT, "%.1f MiB", (double) bytes / MIB);
     }
@@ -115,7 +136,8 @@ final class StoreCommand implements Runnable {
                 "  holdfast store inspect /var/lib/holdfast --json",
                 "",
                 "Exit codes: 0 done, 1 the store cannot be read,",
-                "            " + EXIT_CODES
+                USAGE_CODE,
+                IN_USE_CODE
             })
     static final class Inspect extends Look {
         @Override
@@ -151,13 +173,14 @@ final class StoreCommand implements Runnable {
                             + ", live "
                             + mib(found.liveBytes())
                             + ", "
-                            + found.records()
-                            + " records, "
-                            + found.extents()
-                            + " extents");
+                            + counted(found.records(), "record")
+                            + ", "
+                            + counted(found.extents(), "extent"));
             if (found.damages() > 0) {
                 out.println(
-                        "damaged    " + found.damages() + " places: see 'holdfast store verify'");
+                        "damaged    "
+                                + counted(found.damages(), "place")
+                                + ": see 'holdfast store verify'");
             }
             out.println();
             String segment = "%-10s %12s %12s %9s  %-18s %-18s%n";
@@ -169,7 +192,7 @@ final class StoreCommand implements Runnable {
                         line.bytes(),
                         line.liveBytes(),
                         line.records(),
-                        dash(line.first()),
+                        line.spare() ? "spare" : dash(line.first()),
                         dash(line.last()));
             }
             out.println();
@@ -218,12 +241,21 @@ final class StoreCommand implements Runnable {
                 "  holdfast store verify /var/lib/holdfast --json",
                 "",
                 "Exit codes: 0 the store is sound, 1 it is damaged,",
-                "            " + EXIT_CODES
+                USAGE_CODE,
+                IN_USE_CODE
             })
     static final class Verify extends Look {
         @Override
         int look(OfflineStore store, PrintWriter out, Progress progress) throws IOException {
-            StoreCheck check = store.verify(progress);
+            return tell(store.verify(progress), out);
+        }
+
+        @Override
+        int notOpened(Path data, StoreException damage, PrintWriter out) {
+            return tell(StoreCheck.notOpened(data, damage), out);
+        }
+
+        private int tell(StoreCheck check, PrintWriter out) {
             if (json) {
                 out.println(AdminJson.writePretty(check));
             } else {
@@ -240,14 +272,18 @@ final class StoreCommand implements Runnable {
                 out.println("and " + (check.problems() - check.listed().size()) + " more");
             }
             check.notes().forEach(note -> out.println("note: " + note));
-            out.printf(
-                    "read %d records in %d segments (%s), %d extents of %d blocks in %d shards%n",
-                    check.records(),
-                    check.segments(),
-                    mib(check.bytes()),
-                    check.extents(),
-                    check.blocks(),
-                    check.shards());
+            if (check.store() == null) {
+                out.println("nothing was read: the store cannot be opened");
+            } else {
+                out.printf(
+                        "read %s in %s (%s), %s of %s in %s%n",
+                        counted(check.records(), "record"),
+                        counted(check.segments(), "segment"),
+                        mib(check.bytes()),
+                        counted(check.extents(), "extent"),
+                        counted(check.blocks(), "block"),
+                        counted(check.shards(), "shard"));
+            }
             if (check.sound()) {
                 out.println("the store in " + check.directory() + " is sound");
             } else {
@@ -255,8 +291,7 @@ final class StoreCommand implements Runnable {
                         "the store in "
                                 + check.directory()
                                 + " is DAMAGED in "
-                                + check.problems()
-                                + (check.problems() == 1 ? " place" : " places"));
+                                + counted(check.problems(), "place"));
                 out.println("  " + OfflineStore.REMEDY);
             }
         }

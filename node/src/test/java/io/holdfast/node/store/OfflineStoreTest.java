@@ -119,6 +119,7 @@ class OfflineStoreTest {
         new SegmentWalk(segment(segment), segment, true)
                 .run(
                         0,
+                        0,
                         new SegmentWalk.Visitor() {
                             @Override
                             public void entry(EntryHead entry, long place) {
@@ -131,9 +132,8 @@ class OfflineStoreTest {
                             public void mark(Mark mark, long place) {}
 
                             @Override
-                            public void damage(
-                                    long from, long to, long written, String why, EntryHead head) {
-                                throw new AssertionError(why);
+                            public void damage(SegmentWalk.Damage damage) {
+                                throw new AssertionError(damage.why());
                             }
                         });
         return found[0];
@@ -242,6 +242,77 @@ class OfflineStoreTest {
                     assertThat(problem.file()).isEqualTo("journal/0000000002.seg");
                     assertThat(problem.liveBlocks()).isPositive();
                 });
+    }
+
+    @Test
+    void swappedSegmentsAreTwoDamagesAndNotOneForEachRecord() throws IOException {
+        someSegments();
+        List<SegmentLine> segments = inspect().segments();
+        byte[] first = Files.readAllBytes(segment(1));
+        Files.write(segment(1), Files.readAllBytes(segment(2)));
+        Files.write(segment(2), first);
+
+        List<StoreProblem> problems = verify().listed();
+
+        assertThat(problems).extracting(StoreProblem::place).containsExactly("1:0", "2:0");
+        assertThat(problems)
+                .extracting(problem -> problem.liveBlocks() * 4112)
+                .containsExactly(segments.get(0).liveBytes(), segments.get(1).liveBytes());
+        assertThat(problems.getFirst().what()).isEqualTo("this is segment 2 in the place of 1");
+    }
+
+    @Test
+    void whatATruncatedLastSegmentLostIsOneDamage() throws IOException {
+        someSegments();
+        StoreSummary found = inspect();
+        int last = Place.segment(place(found.synced()));
+        long lost = found.segments().get(last - 1).liveBytes() / 4112;
+        assertThat(lost).isPositive();
+        byte[] whole = Files.readAllBytes(segment(last));
+        for (long size : new long[] {0, SegmentHeader.SIZE, 10_000}) {
+            try (FileChannel file = FileChannel.open(segment(last), StandardOpenOption.WRITE)) {
+                file.truncate(size);
+            }
+            List<StoreProblem> problems = verify().listed();
+            // Without its header it is damaged there, too.
+            assertThat(problems).hasSize(size == 0 ? 2 : 1);
+            assertThat(problems).extracting(StoreProblem::liveBlocks).contains(lost);
+            Files.write(segment(last), whole);
+        }
+    }
+
+    @Test
+    void aMissingLastSegmentIsOneDamage() throws IOException {
+        someSegments();
+        int last = Place.segment(place(inspect().synced()));
+        for (int number = last; Files.exists(segment(number)); number++) {
+            Files.delete(segment(number));
+        }
+
+        assertThat(verify().listed()).extracting(StoreProblem::place).containsExactly(last + ":0");
+    }
+
+    /** A start reads on behind the end that the next segment tells, if it finds a record there. */
+    @Test
+    void aRecordBehindTheSegmentsEndIsDamage() throws IOException {
+        someSegments();
+        long end;
+        try (SegmentReader reader = new SegmentReader(segment(2))) {
+            byte[] head = new byte[SegmentHeader.SIZE];
+            reader.at(0, SegmentHeader.SIZE).get(head);
+            end = SegmentHeader.decode(head, "segment 2").previousEnd();
+        }
+        try (FileChannel file =
+                FileChannel.open(segment(1), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+            ByteBuffer record = ByteBuffer.allocate(128);
+            file.read(record, firstWrite(1));
+            file.write(record.flip(), Place.offset(end));
+        }
+
+        List<StoreProblem> problems = verify().listed();
+
+        assertThat(problems).extracting(StoreProblem::place).containsExactly(Place.text(end));
+        assertThat(problems.getFirst().what()).contains("behind the segment's last record");
     }
 
     @Test
@@ -354,6 +425,25 @@ class OfflineStoreTest {
         Files.write(segment(last), sound);
         flip(last, end - 3000);
         assertThat(verify().sound()).isFalse();
+        assertThatThrownBy(this::open).isInstanceOf(StoreException.class);
+    }
+
+    @Test
+    void aFewBytesAtTheEndThatAreNoPartOfARecordAreDamage() throws IOException {
+        boot = StoreOptions.currentBoot();
+        someSegments();
+        long end = place(inspect().end());
+        flip(Place.segment(end), Place.offset(end) + 20);
+
+        StoreCheck check = verify();
+
+        assertThat(check.listed())
+                .singleElement()
+                .satisfies(problem -> {
+                    assertThat(problem.place()).isEqualTo(Place.text(end));
+                    assertThat(problem.what())
+                            .startsWith("the records end here, but the bytes from offset ");
+                });
         assertThatThrownBy(this::open).isInstanceOf(StoreException.class);
     }
 

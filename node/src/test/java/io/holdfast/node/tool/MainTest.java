@@ -73,7 +73,7 @@ class MainTest {
         assertThat(out.toString())
                 .contains("damaged: 1:64 (journal/0000000001.seg, ")
                 .contains("DAMAGED")
-                .contains("Move the data directory away");
+                .contains("Move the node's data directory away");
     }
 
     @Test
@@ -104,7 +104,38 @@ class MainTest {
         store();
         Files.delete(directory.resolve("map").resolve("CURRENT"));
         assertThat(run("store", "inspect", directory.toString())).isEqualTo(1);
-        assertThat(err.toString()).contains("the map is damaged").contains("CURRENT");
+        assertThat(err.toString())
+                .contains("the map is damaged")
+                .contains("CURRENT")
+                .contains("Move the node's data directory away")
+                .doesNotContain("store verify");
+    }
+
+    @Test
+    void whatVerifyCannotOpenItFindsDamaged() throws Exception {
+        store();
+        Files.delete(directory.resolve("map").resolve("CURRENT"));
+        assertThat(run("store", "verify", "--json", directory.toString())).isEqualTo(1);
+        JsonNode verify = JsonMapper.builder().build().readTree(out.toString());
+        assertThat(verify.get("sound").asBoolean()).isFalse();
+        assertThat(verify.get("listed").get(0).get("kind").asText()).isEqualTo("MAP");
+        assertThat(verify.get("listed").get(0).get("what").asText()).contains("CURRENT is missing");
+        assertThat(run("store", "verify", directory.toString())).isEqualTo(1);
+        assertThat(out.toString())
+                .contains("damaged: the map is damaged: ")
+                .contains("nothing was read")
+                .contains("Move the node's data directory away");
+    }
+
+    @Test
+    void aSegmentMadeAheadOfTimeIsCalledSpare() throws Exception {
+        store();
+        Files.write(directory.resolve("journal").resolve("0000000002.seg"), new byte[2 << 20]);
+        assertThat(run("store", "inspect", directory.toString())).isZero();
+        assertThat(out.toString().lines().filter(line -> line.startsWith("2 ")))
+                .singleElement()
+                .asString()
+                .contains("spare");
     }
 
     private static final class NoOwner implements io.holdfast.node.port.Store.Owner {
