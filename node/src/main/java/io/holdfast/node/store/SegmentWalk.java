@@ -223,21 +223,27 @@ final class SegmentWalk {
         long place = Place.of(number, offset);
         boolean isMark = start.getInt(start.position()) == Mark.MAGIC;
         int length = isMark ? Mark.lengthOf(start) : Entry.lengthOf(start);
-        if (offset + length > reader.size()) {
-            throw new MalformedException(
-                    "record of " + length + " bytes crosses the segment's end");
-        }
-        if (isMark) {
-            visitor.mark(Mark.decode(reader.at(offset, length), place), place);
-        } else {
-            if (whole) {
-                Entry.decode(reader.at(offset, length));
+        boolean crossesEnd = offset + length > reader.size();
+        try {
+            if (isMark) {
+                visitor.mark(Mark.decode(reader.at(offset, length), place), place);
+            } else {
+                // What is beyond the file reads as zeroes, at a start, too: a record that ends with
+                // zeroes may be valid without them.
+                if (whole || crossesEnd) {
+                    Entry.decode(reader.at(offset, length));
+                }
+                EntryHead head = EntryHead.read(reader.at(offset, Entry.HEADER_SIZE));
+                if (!head.isPlausible()) {
+                    throw new MalformedException("entry header is not one");
+                }
+                visitor.entry(head, place);
             }
-            EntryHead head = EntryHead.read(reader.at(offset, Entry.HEADER_SIZE));
-            if (!head.isPlausible()) {
-                throw new MalformedException("entry header is not one");
-            }
-            visitor.entry(head, place);
+        } catch (MalformedException e) {
+            throw crossesEnd
+                    ? new MalformedException(
+                            "record of " + length + " bytes crosses the segment's end")
+                    : e;
         }
         return offset + Journal.padded(length);
     }

@@ -15,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -426,6 +427,34 @@ class OfflineStoreTest {
         flip(last, end - 3000);
         assertThat(verify().sound()).isFalse();
         assertThatThrownBy(this::open).isInstanceOf(StoreException.class);
+    }
+
+    /** The fuzzer's seed 6111: the start takes it, and so does not take the damage for a tail. */
+    @Test
+    void aLastRecordThatLacksOnlyZeroesIsValid() throws IOException {
+        boot = StoreOptions.currentBoot();
+        JournalStore store = open();
+        Rig.create(store, Rig.SHARD, owner);
+        store.append(Rig.SHARD, List.of(Rig.write(Rig.SHARD, 1, 1, 5, 1)), null);
+        store.append(Rig.SHARD, List.of(Rig.zero(Rig.SHARD, 1, 2, 100, 10)), null);
+        store.write();
+        store.abandon();
+        // The length of the first is more than it was, so that it may seem to be torn.
+        flip(1, firstWrite(1) + 10);
+        Files.write(segment(1), withoutZeroesAtTheEnd(Files.readAllBytes(segment(1))));
+
+        assertThat(verify().sound()).isFalse();
+        assertThatThrownBy(this::open)
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("a valid record follows");
+    }
+
+    private static byte[] withoutZeroesAtTheEnd(byte[] bytes) {
+        int end = bytes.length;
+        while (bytes[end - 1] == 0) {
+            end--;
+        }
+        return Arrays.copyOf(bytes, end);
     }
 
     @Test

@@ -30,7 +30,8 @@ import org.junit.jupiter.api.io.TempDir;
  * that is not damaged. What a start refuses, {@link OfflineStore#verify} finds.
  *
  * <p>{@code -Dholdfast.store.fuzz=N}: so many damages, {@code -Dholdfast.store.fuzz.seed=N}: the
- * first seed.
+ * first seed. What fails with seed N fails again with {@code -Dholdfast.store.fuzz=1
+ * -Dholdfast.store.fuzz.seed=N}.
  */
 class RecoveryFuzzTest {
     private static final int CASES = Integer.getInteger("holdfast.store.fuzz", 150);
@@ -77,18 +78,21 @@ class RecoveryFuzzTest {
         Original stranger = null;
         for (int i = 0; i < CASES; i++) {
             long seed = FIRST_SEED + i;
-            Random random = new Random(seed);
-            if (original == null || stranger == null || i % CASES_PER_STORE == 0) {
-                stranger = original == null ? make(random) : original;
-                original = make(random);
+            if (original == null || stranger == null || seed % CASES_PER_STORE == 0) {
+                // Of the seed alone, so that a case can be repeated without those before it.
+                Random stores = new Random(~(seed - Math.floorMod(seed, CASES_PER_STORE)));
+                stranger = make(stores);
+                original = make(stores);
             }
             try {
-                refused += isRefused(original, stranger, random) ? 1 : 0;
+                refused += isRefused(original, stranger, new Random(seed)) ? 1 : 0;
             } catch (AssertionError | RuntimeException | IOException e) {
                 throw new AssertionError("seed " + seed, e);
             }
         }
-        assertThat(refused).isBetween(CASES / 4, CASES - 1);
+        if (CASES >= CASES_PER_STORE) {
+            assertThat(refused).isBetween(CASES / 4, CASES - 1);
+        }
     }
 
     private static final List<ShardId> SHARDS = List.of(Rig.SHARD, Rig.OTHER);
