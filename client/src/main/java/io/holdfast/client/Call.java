@@ -4,11 +4,16 @@ import io.holdfast.client.BlockDevice.Completion;
 import io.holdfast.client.BlockDevice.Outcome;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.ClientReply.Refusal;
+import io.holdfast.proto.peer.ClientReply.Refused;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Nonce;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.util.Arrays;
+import java.util.List;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One call of the block device: cut into pieces, a bounded number of them under way at a time,
@@ -340,6 +345,11 @@ final class Call {
         private final long from;
         private final long to;
 
+        /** Blocks that are looked for elsewhere. */
+        private int missing;
+
+        private Outcome worstOfMissing = Outcome.OK;
+
         ReadPiece(long first, int count, long from, long to) {
             super(client.channelOf(first), Call.this.deadlineNanos);
             this.first = first;
@@ -361,7 +371,13 @@ final class Call {
         @Override
         ClientRequest make(long newNumber, long lowWater) {
             return new ClientRequest.Read(
-                    channel.id, client.number(), newNumber, client.layer(), first, count);
+                    channel.id,
+                    client.number(),
+                    newNumber,
+                    client.layer(),
+                    first,
+                    count,
+                    ClientRequest.OWN_COPY);
         }
 
         @Override
@@ -371,21 +387,59 @@ final class Call {
 
         @Override
         void succeeded(ClientReply reply) {
-            boolean intact =
-                    client.openAll(
-                            (ClientReply.Data) reply,
-                            (block, plain) -> {
-                                long start = Math.max(from, block << Blocks.SHIFT);
-                                long stop = Math.min(to, (block + 1) << Blocks.SHIFT);
-                                int length = (int) (stop - start);
-                                if (plain == null) {
-                                    buffer.setZero(indexOf(start), length);
-                                } else {
-                                    int skip = (int) (start & (Blocks.SIZE - 1));
-                                    buffer.setBytes(indexOf(start), plain, skip, length);
-                                }
-                            });
-            pieceDone(intact ? Outcome.OK : Outcome.IO_ERROR);
+            List<Long> corrupt = client.openAll((ClientReply.Data) reply, this::take);
+            if (corrupt.isEmpty()) {
+                pieceDone(Outcome.OK);
+            } else {
+                recover(corrupt, false);
+            }
+        }
+
+        private void take(long block, byte @Nullable [] plain) {
+            long start = Math.max(from, block << Blocks.SHIFT);
+            long stop = Math.min(to, (block + 1) << Blocks.SHIFT);
+            int length = (int) (stop - start);
+            if (plain == null) {
+                buffer.setZero(indexOf(start), length);
+            } else {
+                int skip = (int) (start & (Blocks.SIZE - 1));
+                buffer.setBytes(indexOf(start), plain, skip, length);
+            }
+        }
+
+        /** A disk that cannot read one of the blocks may still read the others. */
+        @Override
+        void refused(Refused refused) {
+            if (refused.why() == Refusal.IO_ERROR) {
+                recover(LongStream.range(first, first + count).boxed().toList(), count > 1);
+            } else {
+                super.refused(refused);
+            }
+        }
+
+        private void recover(List<Long> blocks, boolean leaderFirst) {
+            missing = blocks.size();
+            for (long block : blocks) {
+                new BlockRecovery(
+                                client,
+                                channel,
+                                block,
+                                deadlineNanos,
+                                leaderFirst,
+                                this::take,
+                                (outcome, sequence) -> recovered(outcome))
+                        .begin();
+            }
+        }
+
+        private void recovered(Outcome outcome) {
+            missing--;
+            if (outcome.compareTo(worstOfMissing) > 0) {
+                worstOfMissing = outcome;
+            }
+            if (missing == 0) {
+                pieceDone(worstOfMissing);
+            }
         }
 
         @Override

@@ -17,8 +17,14 @@ public interface ClientEvents {
     /** A merged write found its block changed meanwhile and reads it again. */
     default void writeConflicted(int volume) {}
 
-    /** A block's tag was wrong (promise P8). */
+    /** A copy of a block had a wrong tag (promise P8). */
     default void blockCorrupt(int volume, long block) {}
+
+    /** A block that was corrupt, or that a disk could not read, was read from another replica. */
+    default void blockRecovered(int volume, long block) {}
+
+    /** No replica has a good copy of the block: the call fails. */
+    default void blockUnreadable(int volume, long block) {}
 
     /** A reply that no honest replica sends; it was dropped. */
     default void replyMalformed(int volume, int node) {}

@@ -150,7 +150,13 @@ final class PartialWrites {
             @Override
             ClientRequest make(long newNumber, long lowWater) {
                 return new ClientRequest.Read(
-                        channel.id, client.number(), newNumber, client.layer(), block, 1);
+                        channel.id,
+                        client.number(),
+                        newNumber,
+                        client.layer(),
+                        block,
+                        1,
+                        ClientRequest.OWN_COPY);
             }
 
             @Override
@@ -161,12 +167,40 @@ final class PartialWrites {
             @Override
             void succeeded(ClientReply reply) {
                 ClientReply.Data data = (ClientReply.Data) reply;
-                if (!client.openAll(data, (number, bytes) -> copy(bytes))) {
-                    end(Outcome.IO_ERROR);
+                if (!client.openAll(data, (number, bytes) -> copy(bytes)).isEmpty()) {
+                    recover();
                     return;
                 }
                 sequence = data.runs().getFirst().sequence();
                 merge();
+            }
+
+            @Override
+            void refused(Refused refused) {
+                if (refused.why() == ClientReply.Refusal.IO_ERROR) {
+                    recover();
+                } else {
+                    super.refused(refused);
+                }
+            }
+
+            private void recover() {
+                new BlockRecovery(
+                                client,
+                                channel,
+                                block,
+                                deadlineNanos,
+                                false,
+                                (number, bytes) -> copy(bytes),
+                                (outcome, found) -> {
+                                    if (outcome == Outcome.OK) {
+                                        sequence = found;
+                                        merge();
+                                    } else {
+                                        end(outcome);
+                                    }
+                                })
+                        .begin();
             }
 
             private void copy(byte @Nullable [] bytes) {

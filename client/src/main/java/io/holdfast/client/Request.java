@@ -52,6 +52,9 @@ abstract class Request {
     /** When the message is due for (another) sending. */
     long nextSendNanos;
 
+    /** How long after its start the message is first sent; the next sweep after that sends it. */
+    long pauseNanos;
+
     /** How often it was fenced. */
     int fencings;
 
@@ -112,7 +115,13 @@ abstract class Request {
         return switch (refused.why()) {
             case NO_SPACE -> Outcome.NO_SPACE;
             case HELD, FENCED -> Outcome.NOT_PERMITTED;
-            case NOT_LEADER, BUSY, CONFLICT, IO_ERROR, POWER_LOSS, UNKNOWN_SHARD ->
+            case NOT_LEADER,
+                    BUSY,
+                    CONFLICT,
+                    IO_ERROR,
+                    POWER_LOSS,
+                    UNKNOWN_SHARD,
+                    COPY_UNAVAILABLE ->
                     Outcome.IO_ERROR;
         };
     }

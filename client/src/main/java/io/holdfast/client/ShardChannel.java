@@ -194,7 +194,21 @@ final class ShardChannel {
         (request.sequenced() ? sequenced : others).put(request.number, request);
         client.occupy(request);
         request.message = request.make(request.number, lowWater());
-        send(request, client.now());
+        if (request.pauseNanos == 0) {
+            send(request, client.now());
+        } else {
+            request.nextSendNanos = client.now() + request.pauseNanos;
+        }
+    }
+
+    /** Nodes that have a replica, as far as this client knows. */
+    List<Integer> replicas() {
+        return replicas;
+    }
+
+    /** Node that is believed to lead, 0: none. */
+    int leader() {
+        return leader;
     }
 
     /** Whether a request is under way or waiting. */
@@ -447,7 +461,7 @@ final class ShardChannel {
                 onFenced(request, refused);
                 client.pumpAfter(this);
             }
-            case HELD, CONFLICT -> {
+            case HELD, CONFLICT, COPY_UNAVAILABLE -> {
                 settle(request);
                 request.refused(refused);
                 client.pumpAfter(this);

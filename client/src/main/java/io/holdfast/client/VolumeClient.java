@@ -9,7 +9,9 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Run;
 import io.holdfast.proto.peer.ClientRequest;
 import io.netty.buffer.ByteBuf;
+import java.util.ArrayList;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -89,6 +91,7 @@ public final class VolumeClient implements BlockDevice {
     private final byte[] block = new byte[Blocks.SIZE];
     private final byte[] entry = new byte[Blocks.MAX_PER_ENTRY * Blocks.SIZE];
     private final Set<Long> loggedBlocks = new LinkedHashSet<>();
+    private final Set<Long> unreadableBlocks = new LinkedHashSet<>();
 
     private State state = State.OPEN;
     private boolean detaching;
@@ -441,11 +444,19 @@ public final class VolumeClient implements BlockDevice {
                 reply.request());
     }
 
-    /** The one place where corrupt data is dealt with. */
+    /** A copy of a block is corrupt; {@link BlockRecovery} looks for another. */
     private void onCorrupt(long corrupt, String what) {
         events.blockCorrupt(volumeNumber, corrupt);
         if (loggedBlocks.size() < MAX_LOGGED_BLOCKS && loggedBlocks.add(corrupt)) {
             log.error("volume {}: block {} is corrupt: {}", volumeName, corrupt, what);
+        }
+    }
+
+    /** No replica has the block. */
+    void onUnreadable(long unreadable) {
+        events.blockUnreadable(volumeNumber, unreadable);
+        if (unreadableBlocks.size() < MAX_LOGGED_BLOCKS && unreadableBlocks.add(unreadable)) {
+            log.error("volume {}: no replica has a good copy of block {}", volumeName, unreadable);
         }
     }
 
@@ -660,9 +671,11 @@ public final class VolumeClient implements BlockDevice {
      * Opens all blocks of an answer.
      *
      * @param data checked by {@link #isAnswer}
-     * @return false when one of them is corrupt
+     * @param sink gets those that are intact
+     * @return the others, in order
      */
-    boolean openAll(ClientReply.Data data, BlockSink sink) {
+    List<Long> openAll(ClientReply.Data data, BlockSink sink) {
+        List<Long> corrupt = List.of();
         for (Run run : data.runs()) {
             for (int i = 0; i < run.count(); i++) {
                 long blockNumber = run.block() + i;
@@ -686,11 +699,13 @@ public final class VolumeClient implements BlockDevice {
                             0);
                 } catch (CorruptBlockException e) {
                     onCorrupt(e.block(), String.valueOf(e.getMessage()));
-                    return false;
+                    corrupt = corrupt.isEmpty() ? new ArrayList<>() : corrupt;
+                    corrupt.add(blockNumber);
+                    continue;
                 }
                 sink.accept(blockNumber, block);
             }
         }
-        return true;
+        return corrupt;
     }
 }

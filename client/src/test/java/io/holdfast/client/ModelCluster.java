@@ -158,7 +158,7 @@ final class ModelCluster implements Timers {
         if (network.nextDouble() < busy) {
             return refuse(request, Refusal.BUSY, 0, 0);
         }
-        return shards.get(index).decide(request);
+        return shards.get(index).decide(node, request);
     }
 
     private static ClientReply refuse(ClientRequest request, Refusal why, int leader, long epoch) {

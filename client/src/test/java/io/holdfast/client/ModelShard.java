@@ -63,7 +63,7 @@ final class ModelShard {
         this.sessionsGranted = sessionsGranted;
     }
 
-    ClientReply decide(ClientRequest request) {
+    ClientReply decide(int node, ClientRequest request) {
         return switch (request) {
             case ClientRequest.OpenSession open -> openSession(open);
             case ClientRequest.CloseSession close -> {
@@ -89,13 +89,60 @@ final class ModelShard {
                                 ? done(flush, 0)
                                 : refuse(flush, Refusal.FENCED);
             }
-            case ClientRequest.Read read ->
-                    new ClientReply.Data(
-                            id, read.client(), read.request(), runs(read.block(), read.count()));
+            case ClientRequest.Read read -> read(node, read);
             case ClientRequest.AskHolder ask ->
                     new ClientReply.Holder(
                             id, ask.client(), ask.request(), generation, holderConnected, holder);
         };
+    }
+
+    /** What a replica's disk has done to its copies. */
+    static final class Copies {
+        /** Blocks whose bytes have changed. */
+        final Set<Long> corrupt = new HashSet<>();
+
+        /** Blocks that the disk cannot read. */
+        final Set<Long> unreadable = new HashSet<>();
+
+        /** Whether it answers nobody just now. */
+        boolean away;
+    }
+
+    /** By node; a node without an entry is in order. */
+    final Map<Integer, Copies> copies = new HashMap<>();
+
+    Copies copiesOf(int node) {
+        return copies.computeIfAbsent(node, any -> new Copies());
+    }
+
+    /** Copies that were asked for by node, in order. */
+    final List<Integer> copiesAskedFor = new ArrayList<>();
+
+    private ClientReply read(int leader, ClientRequest.Read read) {
+        int node = read.copy() == ClientRequest.OWN_COPY ? leader : read.copy();
+        if (read.copy() != ClientRequest.OWN_COPY) {
+            copiesAskedFor.add(read.copy());
+        }
+        Copies there = copiesOf(node);
+        if (there.away) {
+            return refuse(read, Refusal.COPY_UNAVAILABLE);
+        }
+        for (long block = read.block(); block < read.block() + read.count(); block++) {
+            if (there.unreadable.contains(block)) {
+                return refuse(read, Refusal.IO_ERROR);
+            }
+        }
+        List<Run> runs = new ArrayList<>();
+        for (Run run : runs(read.block(), read.count())) {
+            byte[] payload = run.payload().clone();
+            for (int i = 0; i < run.count() && payload.length > 0; i++) {
+                if (there.corrupt.contains(run.block() + i)) {
+                    payload[i * Blocks.SEALED_SIZE + 77] ^= 1;
+                }
+            }
+            runs.add(new Run(run.block(), run.count(), run.sequence(), run.nonce(), payload));
+        }
+        return new ClientReply.Data(id, read.client(), read.request(), runs);
     }
 
     /** A power loss: every session from before is void. */

@@ -9,6 +9,7 @@ import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -27,6 +28,8 @@ final class VolumeClientTest {
         int conflicts;
         int malformed;
         final List<Long> corrupt = new ArrayList<>();
+        final List<Long> recovered = new ArrayList<>();
+        final List<Long> unreadable = new ArrayList<>();
 
         @Override
         public void requestRepeated(int volume) {
@@ -51,6 +54,16 @@ final class VolumeClientTest {
         @Override
         public void blockCorrupt(int volume, long block) {
             corrupt.add(block);
+        }
+
+        @Override
+        public void blockRecovered(int volume, long block) {
+            recovered.add(block);
+        }
+
+        @Override
+        public void blockUnreadable(int volume, long block) {
+            unreadable.add(block);
         }
     }
 
@@ -294,7 +307,7 @@ final class VolumeClientTest {
         ClientRequest stalled = cluster.sent.get(before);
         cluster.drop = request -> false;
         assertThat(await(cluster, write(client, 0, bytes(BLOCK, 3)))).isEqualTo(Outcome.OK);
-        ClientReply late = cluster.shards.getFirst().decide(stalled);
+        ClientReply late = cluster.shards.getFirst().decide(cluster.leaders[0], stalled);
         assertThat(late).isInstanceOf(ClientReply.Refused.class);
         assertThat(read(cluster, client, 0, BLOCK)).isEqualTo(bytes(BLOCK, 3));
     }
@@ -333,7 +346,7 @@ final class VolumeClientTest {
         cluster.drop = request -> false;
         assertThat(await(cluster, later, 5_000)).isEqualTo(Outcome.OK);
         assertThat(older).hasSize(1);
-        assertThat(cluster.shards.getFirst().decide(stalled))
+        assertThat(cluster.shards.getFirst().decide(cluster.leaders[0], stalled))
                 .isInstanceOf(ClientReply.Refused.class);
         ClientRequest.Write last = (ClientRequest.Write) cluster.sent.getLast();
         assertThat(last.lowWater()).isGreaterThan(stalled.request());
@@ -544,13 +557,96 @@ final class VolumeClientTest {
         assertThat(await(cluster, outcome)).isEqualTo(Outcome.IO_ERROR);
         assertThat(await(cluster, write(client, 2 * BLOCK + 1, bytes(4, 4))))
                 .isEqualTo(Outcome.IO_ERROR);
-        assertThat(counts.corrupt).containsExactly(2L, 2L);
+        // Each time the leader's copy, and then every replica's.
+        assertThat(counts.corrupt).hasSize(8).containsOnly(2L);
+        assertThat(counts.unreadable).containsExactly(2L, 2L);
         assertThat(read(cluster, client, 0, 2 * BLOCK)).isEqualTo(bytes(2 * BLOCK, 1));
         // Another block's bytes, valid in themselves, are found out too.
         shard.map.put(2L, Objects.requireNonNull(shard.map.get(1L)));
         client.read(2 * BLOCK, Unpooled.buffer(BLOCK, BLOCK), outcome::add);
         cluster.runUntil(() -> outcome.size() == 2, 1_000);
         assertThat(outcome.getLast()).isEqualTo(Outcome.IO_ERROR);
+    }
+
+    /** Promise P8. */
+    @Test
+    void blocksThatAreBadAtTheLeaderAreReadFromAnotherReplica() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(4 * BLOCK, 1)));
+        ModelShard shard = cluster.shards.getFirst();
+        shard.copiesOf(1).corrupt.add(1L);
+        shard.copiesOf(1).corrupt.add(2L);
+        shard.copiesOf(2).corrupt.add(2L);
+        assertThat(read(cluster, client, 0, 4 * BLOCK)).isEqualTo(bytes(4 * BLOCK, 1));
+        assertThat(counts.recovered).containsExactlyInAnyOrder(1L, 2L);
+        assertThat(counts.unreadable).isEmpty();
+        assertThat(shard.copiesAskedFor).containsExactlyInAnyOrder(2, 2, 3);
+    }
+
+    /** Promise P8: EIO for just those blocks that no replica has. */
+    @Test
+    void aBlockThatNoReplicaHasFailsAlone() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(4 * BLOCK, 1)));
+        ModelShard shard = cluster.shards.getFirst();
+        shard.copiesOf(1).unreadable.add(2L);
+        shard.copiesOf(2).corrupt.add(2L);
+        shard.copiesOf(3).unreadable.add(2L);
+        List<Outcome> outcome = new ArrayList<>();
+        client.read(0, Unpooled.buffer(4 * BLOCK, 4 * BLOCK), outcome::add);
+        assertThat(await(cluster, outcome)).isEqualTo(Outcome.IO_ERROR);
+        assertThat(counts.unreadable).containsExactly(2L);
+        assertThat(read(cluster, client, 0, 2 * BLOCK)).isEqualTo(bytes(2 * BLOCK, 1));
+        assertThat(read(cluster, client, 3 * BLOCK, BLOCK)).isEqualTo(bytes(BLOCK, 1));
+    }
+
+    /** An unreadable block makes the leader refuse the whole range; the others are read there. */
+    @Test
+    void aRangeThatCannotBeReadIsReadBlockByBlock() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(4 * BLOCK, 1)));
+        ModelShard shard = cluster.shards.getFirst();
+        shard.copiesOf(1).unreadable.add(2L);
+        assertThat(read(cluster, client, 0, 4 * BLOCK)).isEqualTo(bytes(4 * BLOCK, 1));
+        assertThat(shard.copiesAskedFor).containsExactly(2);
+    }
+
+    @Test
+    void aWriteOfPartOfABadBlockIsMergedWithAnotherReplicasCopy() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(4 * BLOCK, 1)));
+        cluster.shards.getFirst().copiesOf(1).corrupt.add(2L);
+        assertThat(await(cluster, write(client, 2 * BLOCK + 1, bytes(4, 4)))).isEqualTo(Outcome.OK);
+        cluster.shards.getFirst().copies.clear();
+        byte[] merged = bytes(BLOCK, 1);
+        System.arraycopy(bytes(4, 4), 0, merged, 1, 4);
+        assertThat(read(cluster, client, 2 * BLOCK, BLOCK)).isEqualTo(merged);
+    }
+
+    /** A replica that may still have the block is waited for, as long as the call has time. */
+    @Test
+    void aCopyThatCannotBeHadNowIsAskedForAgain() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(BLOCK, 1)));
+        ModelShard shard = cluster.shards.getFirst();
+        shard.copiesOf(1).corrupt.add(0L);
+        shard.copiesOf(2).corrupt.add(0L);
+        shard.copiesOf(3).away = true;
+        List<Outcome> outcome = new ArrayList<>();
+        ByteBuf target = Unpooled.buffer(BLOCK, BLOCK);
+        client.read(0, target, outcome::add);
+        cluster.pass(1_000);
+        assertThat(outcome).isEmpty();
+        shard.copiesOf(3).away = false;
+        assertThat(await(cluster, outcome)).isEqualTo(Outcome.OK);
+        assertThat(ByteBufUtil.getBytes(target)).isEqualTo(bytes(BLOCK, 1));
+        assertThat(shard.copiesAskedFor).filteredOn(node -> node == 2).hasSize(1);
+        assertThat(shard.copiesAskedFor).filteredOn(node -> node == 3).hasSizeBetween(3, 15);
     }
 
     @Test

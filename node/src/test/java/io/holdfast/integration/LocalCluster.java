@@ -95,6 +95,10 @@ final class LocalCluster extends TestCluster {
         return basePort + 1000 + node - 1;
     }
 
+    int httpPort(int node) {
+        return basePort - 2008 + node - 1;
+    }
+
     long pid(int node) {
         try {
             return Long.parseLong(Files.readString(nodeDir(node).resolve("holdfast.pid")).strip());

@@ -1,5 +1,6 @@
 package io.holdfast.simulation;
 
+import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Outbound;
 import io.holdfast.node.replica.Event;
@@ -7,24 +8,47 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import java.util.List;
 
 /** Falsifies what goes into a core and what comes out of it. */
 final class BuggyCore extends DisguisedCore {
+    private final BlockVersions blocks;
     private final PlantedBug bug;
 
-    BuggyCore(Core core, PlantedBug bug) {
+    BuggyCore(Core core, BlockVersions blocks, PlantedBug bug) {
         super(core);
+        this.blocks = blocks;
         this.bug = bug;
     }
 
     @Override
     public List<Effect> step(Event event, long nowNanos) {
-        Event falsified =
-                event instanceof Event.FromClient(int origin, ClientRequest.Write write)
-                        ? new Event.FromClient(origin, falsify(write, nowNanos))
-                        : event;
-        return core.step(falsified, nowNanos).stream().map(this::falsify).toList();
+        return core.step(falsify(event, nowNanos), nowNanos).stream().map(this::falsify).toList();
+    }
+
+    private Event falsify(Event event, long nowNanos) {
+        return switch (event) {
+            case Event.FromClient(int origin, ClientRequest.Write write) ->
+                    new Event.FromClient(origin, falsify(write, nowNanos));
+            case Event.FromPeer(int from, FetchedBlock copy)
+                    when bug == PlantedBug.COPY_OF_ANOTHER_VERSION ->
+                    new Event.FromPeer(from, falsify(copy));
+            default -> event;
+        };
+    }
+
+    private FetchedBlock falsify(FetchedBlock copy) {
+        return new FetchedBlock(
+                copy.shard(),
+                copy.epoch(),
+                copy.fetch(),
+                copy.layer(),
+                copy.block(),
+                blocks.newestSequence(copy.layer(), copy.block(), 1),
+                copy.nonce(),
+                copy.intact(),
+                copy.payload());
     }
 
     private ClientRequest falsify(ClientRequest.Write write, long nowNanos) {

@@ -36,8 +36,12 @@ interface Core {
         Core core = new Production(new Replica(options, recovered, blocks, nowNanos));
         return switch (bug) {
             case OLD_EPOCH_COMMITTED -> new HastyLeader(core, options.replicas().size());
-            case DURABLE_OVERSTATED, FENCING_SKIPPED, CONDITION_UNCHECKED, POWER_LOSS_DROPPED ->
-                    new BuggyCore(core, bug);
+            case DURABLE_OVERSTATED,
+                    FENCING_SKIPPED,
+                    CONDITION_UNCHECKED,
+                    POWER_LOSS_DROPPED,
+                    COPY_OF_ANOTHER_VERSION ->
+                    new BuggyCore(core, blocks, bug);
             default -> core;
         };
     }

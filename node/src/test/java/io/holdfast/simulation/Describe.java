@@ -62,6 +62,20 @@ final class Describe {
                             + (part.done() ? " done" : "")
                             + entries(part.extents())
                             + "]";
+            case ReplicaMessage.FetchedBlock copy ->
+                    "FetchedBlock["
+                            + copy.epoch()
+                            + " #"
+                            + copy.fetch()
+                            + " block "
+                            + copy.block()
+                            + "@"
+                            + copy.sequence()
+                            + " "
+                            + copy.nonce()
+                            + (copy.intact() ? " intact" : "")
+                            + (copy.payload().length == 0 ? " empty" : "")
+                            + "]";
             case ReplicaMessage other -> other.toString();
             case ClientRequest.Write write ->
                     "Write["

@@ -115,6 +115,22 @@ final class History {
         return values;
     }
 
+    /** Whether a block of an entry is as it was sent. */
+    boolean isIntact(Entry entry, long block) {
+        return entry.kind() == EntryKind.ZERO
+                || sealed.isIntact(entry.nonce(), entry.payload(), (int) (block - entry.block()));
+    }
+
+    /** Whether all blocks of a run are as they were sent. */
+    boolean isIntact(Run run) {
+        for (int i = 0; i < run.count() && !run.isZero(); i++) {
+            if (!sealed.isIntact(run.nonce(), run.payload(), i)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     /** What a block holds by an entry. */
     long valueOf(Entry entry, long block) {
         return entry.kind() == EntryKind.ZERO

@@ -3,6 +3,7 @@ package io.holdfast.simulation;
 import static io.holdfast.simulation.SimFailure.check;
 
 import io.holdfast.node.port.Store;
+import io.holdfast.node.port.Store.Copy;
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
@@ -147,7 +148,7 @@ final class JournalShard extends SimStorage {
     }
 
     @Override
-    void read(int layer, long block, int count, Consumer<List<Run>> done) {
+    void read(int layer, long block, int count, Consumer<@Nullable List<Run>> done) {
         store().read(
                         shard(),
                         layer,
@@ -158,6 +159,16 @@ final class JournalShard extends SimStorage {
                                 done.accept(runs);
                             }
                         });
+    }
+
+    @Override
+    void copy(int layer, long block, Consumer<Copy> done) {
+        store().copy(shard(), layer, block, done);
+    }
+
+    @Override
+    boolean repair(int layer, Run copy) {
+        return store().repair(shard(), layer, copy);
     }
 
     @Override

@@ -33,6 +33,8 @@ enum PlantedBug {
     FENCING_SKIPPED,
     /** Conditional writes always happen. */
     CONDITION_UNCHECKED,
+    /** Another replica's copy of a corrupt block is taken whatever version it is of. */
+    COPY_OF_ANOTHER_VERSION,
     /** The first entry after a power loss does not say so. */
     POWER_LOSS_DROPPED,
     /** A volume client repeats a write under a new number. */
@@ -55,7 +57,8 @@ enum PlantedBug {
                     APPLY_BEFORE_COMMIT,
                     OLD_TAIL_RECOVERED,
                     SESSIONS_NOT_IN_CHECKPOINT,
-                    CATCH_UP_SKIPS_ZEROES ->
+                    CATCH_UP_SKIPS_ZEROES,
+                    COPY_OF_ANOTHER_VERSION ->
                     true;
             default -> false;
         };

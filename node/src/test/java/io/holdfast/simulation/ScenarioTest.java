@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 final class ScenarioTest {
     private static final ShardId SHARD = new ShardId(1, 0);
 
-    private static final Limits ONE_AT_A_TIME = new Limits(1, 100, 1 << 20, 100, 100, 100, 100);
+    private static final Limits ONE_AT_A_TIME = new Limits(1, 100, 1 << 20, 100, 100, 100, 8, 100);
 
     private SimCluster cluster = cluster(SimOptions.CALM);
     private SimClient client = cluster.clients().getFirst();

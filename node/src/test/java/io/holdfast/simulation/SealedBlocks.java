@@ -105,6 +105,12 @@ final class SealedBlocks {
         return (int) sum.getValue();
     }
 
+    /** Whether block {@code i} of a payload is as it was sent. */
+    boolean isIntact(Nonce nonce, byte[] payload, int i) {
+        Sealed sealed = byId.get(id(nonce.plus(i)));
+        return sealed != null && sealed.hash == hash(payload, i * Blocks.SEALED_SIZE);
+    }
+
     /** What stands for block {@code i} of a payload, which must be as it was sent. */
     long idOf(Nonce nonce, byte[] payload, int i) {
         long id = id(nonce.plus(i));

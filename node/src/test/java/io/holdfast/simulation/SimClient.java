@@ -430,7 +430,7 @@ final class SimClient implements Replies {
     SimOp read(ShardId shard, long block, int count, Consumer<List<Run>> then) {
         SimOp op = op(Kind.READ, shard, block, count, NONE, ClientRequest.UNCONDITIONAL, false);
         ask(
-                new ClientRequest.Read(shard, number, op.request, LAYER, block, count),
+                new ClientRequest.Read(shard, number, op.request, LAYER, block, count, 0),
                 true,
                 ended -> {
                     if (ended.reply instanceof ClientReply.Data data) {
@@ -531,7 +531,7 @@ final class SimClient implements Replies {
                     }
                 }
                 case BUSY -> cluster.counters.add("busy", 1);
-                case IO_ERROR, UNKNOWN_SHARD ->
+                case IO_ERROR, UNKNOWN_SHARD, COPY_UNAVAILABLE ->
                         throw new SimFailure("refusal", "unexpected " + refused);
                 case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE ->
                         end(number, one, new Ended(End.REFUSED, reply));

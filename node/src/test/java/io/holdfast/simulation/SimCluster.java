@@ -9,11 +9,14 @@ import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.catalogue.Volume;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
+import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.BooleanSupplier;
 
@@ -354,6 +357,55 @@ final class SimCluster {
         return true;
     }
 
+    /**
+     * Blocks whose newest version a node holds, and another node in its map, too, both as they were
+     * written; the newest last.
+     */
+    List<SimStorage.Place> copiedElsewhere(ShardId shard, SimNode node) {
+        List<Map.Entry<SimStorage.Place, SimStorage.Cell>> found = new ArrayList<>();
+        for (var own : node.store(shard).map().entrySet()) {
+            if (isGood(own.getKey(), own.getValue())
+                    && nodes.values().stream()
+                            .anyMatch(other ->
+                                    other != node
+                                            && hasGood(
+                                                    other,
+                                                    shard,
+                                                    own.getKey(),
+                                                    own.getValue().sequence()))) {
+                found.add(own);
+            }
+        }
+        found.sort(Comparator.comparingLong(one -> one.getValue().sequence()));
+        return found.stream().map(Map.Entry::getKey).toList();
+    }
+
+    private boolean hasGood(SimNode node, ShardId shard, SimStorage.Place place, long sequence) {
+        SimStorage.Cell cell = node.store(shard).map().get(place);
+        return cell != null && cell.sequence() == sequence && isGood(place, cell);
+    }
+
+    /** Whether it is a block that has the bytes that were written. */
+    private boolean isGood(SimStorage.Place place, SimStorage.Cell cell) {
+        return cell.entry().kind() == EntryKind.WRITE
+                && history.sealed.isIntact(
+                        cell.entry().nonce(),
+                        cell.entry().payload(),
+                        (int) (place.block() - cell.entry().block()));
+    }
+
+    /** Whether any node has a good copy of the newest version of a block. */
+    boolean hasGoodCopy(long block) {
+        ShardId shard = shardOf(block);
+        SimStorage.Place place = new SimStorage.Place(SealedBlocks.LAYER, block);
+        long newest = 0;
+        for (SimNode node : nodes.values()) {
+            newest = Math.max(newest, node.store(shard).newestSequence(place.layer(), block, 1));
+        }
+        long sequence = newest;
+        return nodes.values().stream().anyMatch(node -> hasGood(node, shard, place, sequence));
+    }
+
     /** Compares all replicas with each other and with the log, and checks the clients' history. */
     void checkEnd() {
         for (ShardId shard : shards) {
@@ -363,7 +415,9 @@ final class SimCluster {
                 if (journal != null) {
                     journal.checkEnd();
                 }
-                oracle(shard).checkMap(node.number, node.store(shard));
+                // What a follower's disk has damaged is repaired when it leads, and is read.
+                boolean mayBeDamaged = options.faults().rot() && node.number != leader(shard);
+                oracle(shard).checkMap(node.number, node.store(shard), mayBeDamaged);
                 byte[] own = node.replica(shard).shardState();
                 check(
                         state == null || Arrays.equals(state, own),

@@ -487,15 +487,18 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         client.onReply(from, falsifier.answered(reply));
     }
 
-    private static boolean isFinal(ClientReply reply) {
+    private boolean isFinal(ClientReply reply) {
         if (!(reply instanceof ClientReply.Refused refused)) {
             return true;
         }
         return switch (refused.why()) {
             case NOT_LEADER, BUSY -> false;
-            case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE -> true;
-            case IO_ERROR, UNKNOWN_SHARD ->
-                    throw new SimFailure("refusal", "unexpected " + refused);
+            case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE, COPY_UNAVAILABLE -> true;
+            case IO_ERROR -> {
+                check(cluster.options.faults().rot(), "refusal", "unexpected ", refused);
+                yield true;
+            }
+            case UNKNOWN_SHARD -> throw new SimFailure("refusal", "unexpected " + refused);
         };
     }
 
@@ -508,6 +511,13 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 cluster.oracle(op.shard).acknowledged(op);
             }
             case ClientReply.Done done -> granted(request, done.value());
+            case ClientReply.Data data
+                    when op != null
+                            && cluster.options.faults().rot()
+                            && !data.runs().stream().allMatch(cluster.history::isIntact) -> {
+                cluster.counters.add("corrupt blocks sent to volume clients", 1);
+                op.failed();
+            }
             case ClientReply.Data data when op != null -> {
                 op.seen = cluster.history.valuesOf(op, data.runs());
                 op.done(now);
@@ -650,7 +660,23 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     @Override
     public void blockCorrupt(int volume, long block) {
-        throw new SimFailure("contents", "block " + block + " does not open");
+        check(cluster.options.faults().rot(), "contents", "block ", block, " does not open");
+    }
+
+    @Override
+    public void blockRecovered(int volume, long block) {
+        cluster.counters.add("blocks recovered by volume clients", 1);
+    }
+
+    @Override
+    public void blockUnreadable(int volume, long block) {
+        check(
+                !cluster.hasGoodCopy(block),
+                "corruption",
+                "block ",
+                block,
+                " is given up though a replica has a good copy");
+        cluster.counters.add("blocks that no replica had", 1);
     }
 
     @Override

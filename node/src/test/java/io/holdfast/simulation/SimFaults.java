@@ -1,6 +1,7 @@
 package io.holdfast.simulation;
 
 import io.holdfast.proto.peer.Room;
+import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -68,6 +69,10 @@ final class SimFaults {
         }
         if (allowed.fullDisk()) {
             kinds.add(this::fillDisk);
+        }
+        if (allowed.rot()) {
+            kinds.add(this::rot);
+            kinds.add(this::rot);
         }
         if (!kinds.isEmpty()) {
             next(kinds);
@@ -347,6 +352,26 @@ final class SimFaults {
             count("disks failing");
             journal.disk().fail(random.between(1, 50) / 100.0);
             cluster.queue.after(aWhile(), () -> heal(node));
+        }
+    }
+
+    /** Some blocks of a node go bad of which another has a good copy. */
+    private void rot() {
+        ShardId shard = random.pick(cluster.shards());
+        SimNode node = random.chance(0.7) ? cluster.node(leaderOrAny()) : anyNode();
+        if (!(node.store(shard) instanceof SimStore store)) {
+            return;
+        }
+        for (int blocks = random.between(1, 4); blocks > 0; blocks--) {
+            List<SimStorage.Place> places = cluster.copiedElsewhere(shard, node);
+            if (!places.isEmpty()) {
+                count("blocks damaged");
+                boolean newest = random.chance(0.5);
+                store.damage(
+                        newest ? places.getLast() : random.pick(places),
+                        random.chance(0.8) ? SimStore.Damage.CORRUPT : SimStore.Damage.UNREADABLE,
+                        random);
+            }
         }
     }
 

@@ -120,6 +120,7 @@ record SimOptions(
      * @param majorityPowerLoss of any number of nodes at once: promise P5
      * @param freeze a machine stops together with its clock
      * @param wrongHints a living node is called dead
+     * @param rot blocks of the map go bad on one node, while another has a good copy
      */
     record Faults(
             boolean crash,
@@ -131,9 +132,35 @@ record SimOptions(
             boolean wipe,
             boolean wrongHints,
             boolean fullDisk,
+            boolean rot,
             long gapMaxNanos) {
+
+        /** The same, and rot, where nothing else takes the last good copy. */
+        Faults withRot(boolean real, int rawClients, PlantedBug bug, SimRandom random) {
+            boolean wanted = bug == PlantedBug.COPY_OF_ANOTHER_VERSION;
+            boolean possible =
+                    !real
+                            && rawClients == 0
+                            && (wanted || !(powerLoss || majorityPowerLoss || wipe));
+            boolean rots = possible && (wanted || random.chance(0.7));
+            return new Faults(
+                    crash,
+                    powerLoss && !rots,
+                    majorityPowerLoss && !rots,
+                    pause,
+                    freeze,
+                    partition,
+                    wipe && !rots,
+                    wrongHints,
+                    fullDisk,
+                    rots,
+                    gapMaxNanos);
+        }
+
         static final Faults NONE =
-                new Faults(false, false, false, false, false, false, false, false, false, SECONDS);
+                new Faults(
+                        false, false, false, false, false, false, false, false, false, false,
+                        SECONDS);
     }
 
     /** Three nodes, one shard, nothing goes wrong: where scenarios start from. */
@@ -205,6 +232,7 @@ record SimOptions(
                         !majorityPowerLoss && random.chance(0.25),
                         random.chance(0.2),
                         random.chance(0.2),
+                        false,
                         random.between(200, 3000) * MILLIS);
         Limits limits =
                 random.chance(0.6)
@@ -216,12 +244,14 @@ record SimOptions(
                                 random.between(1, 12),
                                 random.between(1, 8),
                                 random.between(2, 64),
+                                4,
                                 random.between(FEWEST_SESSIONS, 20));
         VolumeClient.Window window =
                 random.chance(0.6)
                         ? VolumeClient.Window.DEFAULT
                         : new VolumeClient.Window(
                                 random.between(1, 6), random.between(1, 8) * Blocks.SEALED_SIZE);
+        Storage storage = Storage.draw(random.child("storage"), majorityPowerLoss, bug);
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
                 random.chance(0.75) ? 1 : 2,
@@ -240,8 +270,8 @@ record SimOptions(
                 window,
                 network,
                 disk,
-                Storage.draw(random.child("storage"), majorityPowerLoss, bug),
-                faults,
+                storage,
+                faults.withRot(storage.real(), raw, bug, random.child("rot")),
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
                 random.chance(0.3) ? 0.05 : 0.005,

@@ -2,6 +2,7 @@ package io.holdfast.simulation;
 
 import static io.holdfast.simulation.SimFailure.check;
 
+import io.holdfast.node.port.Store;
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Outbound;
@@ -14,9 +15,12 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
+import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -181,12 +185,23 @@ final class SimReplica {
                         request.block(),
                         request.count(),
                         runs -> {
-                            ClientReply.Data data =
-                                    new ClientReply.Data(
-                                            shard, request.client(), request.request(), runs);
-                            afterRead(() -> reply(read.origin(), data));
+                            ClientReply answer =
+                                    runs == null
+                                            ? refused(request, ClientReply.Refusal.IO_ERROR)
+                                            : data(request, runs);
+                            afterRead(() -> reply(read.origin(), answer));
                         });
             }
+            case Effect.SendCopy send ->
+                    store.copy(
+                            send.fetch().layer(),
+                            send.fetch().block(),
+                            copy -> afterRead(() -> sendCopy(send, copy)));
+            case Effect.TakeCopy take ->
+                    store.copy(
+                            take.request().layer(),
+                            take.request().block(),
+                            here -> afterRead(() -> takeCopy(take, here)));
             case Effect.SendExtents send ->
                     store.extents(
                             send.since(),
@@ -222,6 +237,50 @@ final class SimReplica {
                 cluster.announced(shard, node.number, announce);
             }
         }
+    }
+
+    private ClientReply data(ClientRequest.Read request, List<ClientReply.Run> runs) {
+        return new ClientReply.Data(shard, request.client(), request.request(), runs);
+    }
+
+    private ClientReply refused(ClientRequest.Read request, ClientReply.Refusal why) {
+        return new ClientReply.Refused(shard, request.client(), request.request(), why, 0, 0, "");
+    }
+
+    private void sendCopy(Effect.SendCopy send, Store.Copy copy) {
+        FetchBlock fetch = send.fetch();
+        send(
+                send.to(),
+                new FetchedBlock(
+                        shard,
+                        fetch.epoch(),
+                        fetch.fetch(),
+                        fetch.layer(),
+                        fetch.block(),
+                        copy.run().sequence(),
+                        copy.run().nonce(),
+                        copy.intact(),
+                        copy.run().payload()));
+    }
+
+    private void takeCopy(Effect.TakeCopy take, Store.Copy here) {
+        FetchedBlock there = take.copy();
+        ClientRequest.Read request = take.request();
+        if (!here.isOfSameWrite(there)
+                && cluster.options.bug() != PlantedBug.COPY_OF_ANOTHER_VERSION) {
+            cluster.counters.add("copies of another write", 1);
+            reply(take.origin(), refused(request, ClientReply.Refusal.COPY_UNAVAILABLE));
+            return;
+        }
+        ClientReply.Run run =
+                new ClientReply.Run(
+                        request.block(), 1, there.sequence(), there.nonce(), there.payload());
+        if (there.intact()
+                && !Arrays.equals(here.run().payload(), there.payload())
+                && store.repair(request.layer(), run)) {
+            cluster.counters.add("blocks repaired", 1);
+        }
+        reply(take.origin(), data(request, List.of(run)));
     }
 
     private void sendExtents(Effect.SendExtents send, Extents extents) {

@@ -2,6 +2,7 @@ package io.holdfast.simulation;
 
 import static io.holdfast.simulation.SimFailure.check;
 
+import io.holdfast.node.port.Store.Copy;
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.HardState;
@@ -163,8 +164,14 @@ abstract sealed class SimStorage implements BlockVersions permits SimStore, Jour
     /** The map now belongs to this applied point: the end of a step. */
     abstract void applied(long sequence);
 
-    /** Reads blocks. */
-    abstract void read(int layer, long block, int count, Consumer<List<Run>> done);
+    /** Reads blocks; null: they cannot be read. */
+    abstract void read(int layer, long block, int count, Consumer<@Nullable List<Run>> done);
+
+    /** Reads one block and checks its record. */
+    abstract void copy(int layer, long block, Consumer<Copy> done);
+
+    /** Puts another replica's copy in the place of the one here. */
+    abstract boolean repair(int layer, Run copy);
 
     /** At most {@code most} moved copies of blocks newer than {@code since}, or about so many. */
     abstract void extents(long since, Cursor from, int most, Consumer<Extents> done);

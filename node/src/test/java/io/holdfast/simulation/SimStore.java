@@ -2,6 +2,7 @@ package io.holdfast.simulation;
 
 import static io.holdfast.simulation.SimFailure.check;
 
+import io.holdfast.node.port.Store.Copy;
 import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
@@ -14,6 +15,7 @@ import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -40,7 +42,17 @@ final class SimStore extends SimStorage {
         static final Checkpoint NONE = new Checkpoint(0, new TreeMap<>(), 0, 0, new byte[0]);
     }
 
+    /** What may have happened to a block. */
+    enum Damage {
+        /** Bits have turned over. */
+        CORRUPT,
+        UNREADABLE
+    }
+
     private final PlantedBug bug;
+
+    /** Entries that stand for damaged blocks in the map, by identity. Never iterated. */
+    private final IdentityHashMap<Entry, Damage> damaged = new IdentityHashMap<>();
 
     // On disk.
     private Checkpoint checkpoint = Checkpoint.NONE;
@@ -163,7 +175,13 @@ final class SimStore extends SimStorage {
 
     /** {@inheritDoc} At once; runs are as long as one entry reaches. */
     @Override
-    void read(int layer, long block, int count, Consumer<List<Run>> done) {
+    void read(int layer, long block, int count, Consumer<@Nullable List<Run>> done) {
+        for (Cell cell : range(layer, block, count).values()) {
+            if (damaged.get(cell.entry()) == Damage.UNREADABLE) {
+                done.accept(null);
+                return;
+            }
+        }
         List<Run> runs = new ArrayList<>();
         long at = block;
         while (at < block + count) {
@@ -200,6 +218,41 @@ final class SimStore extends SimStorage {
         }
         int from = (int) (block - entry.block()) * Blocks.SEALED_SIZE;
         return Arrays.copyOfRange(entry.payload(), from, from + count * Blocks.SEALED_SIZE);
+    }
+
+    @Override
+    void copy(int layer, long block, Consumer<Copy> done) {
+        Cell cell = map.get(new Place(layer, block));
+        Damage damage = cell == null ? null : damaged.get(cell.entry());
+        Run run = run(cell, block, 1);
+        if (damage == Damage.UNREADABLE) {
+            run = new Run(block, 1, run.sequence(), run.nonce(), new byte[0]);
+        }
+        done.accept(new Copy(run, damage == null, "model"));
+    }
+
+    @Override
+    boolean repair(int layer, Run copy) {
+        Cell cell = map.get(new Place(layer, copy.block()));
+        if (cell == null
+                || copy.payload().length == 0
+                || (bug != PlantedBug.COPY_OF_ANOTHER_VERSION && !isOfSameWrite(cell, copy))) {
+            return false;
+        }
+        appendMoved(
+                List.of(
+                        Entry.builder(shard(), EntryKind.WRITE)
+                                .at(cell.entry().epoch(), cell.sequence(), 0)
+                                .blocks(layer, copy.block(), 1)
+                                .sealed(copy.nonce(), copy.payload())
+                                .flags(Entry.FLAG_MOVED)
+                                .build()));
+        return true;
+    }
+
+    private static boolean isOfSameWrite(Cell cell, Run copy) {
+        Run own = run(cell, copy.block(), 1);
+        return own.sequence() == copy.sequence() && own.nonce().equals(copy.nonce());
     }
 
     @Override
@@ -272,6 +325,28 @@ final class SimStore extends SimStorage {
     }
 
     // ---- faults ----
+
+    /** The block of the map at {@code place}, which is not zeroes, goes bad on this disk. */
+    void damage(Place place, Damage how, SimRandom random) {
+        Cell cell = map.get(place);
+        if (cell == null || cell.entry().kind() != EntryKind.WRITE) {
+            throw new IllegalArgumentException("nothing to damage at " + place);
+        }
+        byte[] payload = payload(cell.entry(), place.block(), 1);
+        payload[random.between(0, payload.length - 1)] ^= (byte) (1 << random.between(0, 7));
+        Entry bad =
+                Entry.builder(shard(), EntryKind.WRITE)
+                        .at(cell.entry().epoch(), cell.sequence(), cell.entry().commit())
+                        .blocks(place.layer(), place.block(), 1)
+                        .sealed(run(cell, place.block(), 1).nonce(), payload)
+                        .flags(Entry.FLAG_MOVED)
+                        .build();
+        damaged.put(bad, how);
+        map.put(place, new Cell(bad));
+        if (cell.equals(checkpoint.map.get(place))) {
+            checkpoint.map.put(place, new Cell(bad));
+        }
+    }
 
     /** The process died: what was not written is gone, all but a torn part of the last write. */
     void crash(SimRandom random) {

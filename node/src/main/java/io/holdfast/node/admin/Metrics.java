@@ -245,6 +245,10 @@ public final class Metrics implements AutoCloseable {
         Counter timedOut = counter("holdfast.client.timeouts", "Requests whose time was up");
         Counter conflicts = counter("holdfast.client.conflicts", "Merged writes read again");
         Counter corrupt = counter("holdfast.client.corrupt.blocks", "Blocks with a wrong tag");
+        Counter recovered =
+                counter("holdfast.client.recovered.blocks", "Bad blocks read from another replica");
+        Counter unreadable =
+                counter("holdfast.client.unreadable.blocks", "Blocks that no replica has");
         Counter malformed = counter("holdfast.client.malformed.replies", "Replies dropped");
         Counter sessions = counter("holdfast.client.sessions", "Sessions opened");
         Counter claims = counter("holdfast.client.claims", "Claims granted");
@@ -268,6 +272,16 @@ public final class Metrics implements AutoCloseable {
             @Override
             public void blockCorrupt(int volume, long block) {
                 corrupt.increment();
+            }
+
+            @Override
+            public void blockRecovered(int volume, long block) {
+                recovered.increment();
+            }
+
+            @Override
+            public void blockUnreadable(int volume, long block) {
+                unreadable.increment();
             }
 
             @Override
@@ -322,6 +336,11 @@ public final class Metrics implements AutoCloseable {
                 "Bytes appended to the journal",
                 store,
                 Usage::appendedBytes);
+        storeCounter(
+                "holdfast.store.repaired.blocks",
+                "Blocks replaced by another replica's copy",
+                store,
+                Usage::repairedBlocks);
         storeCounter(
                 "holdfast.journal.client.bytes",
                 "Bytes of blocks that clients wrote, of those appended",

@@ -4,6 +4,7 @@ import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
 import java.util.List;
@@ -30,7 +31,11 @@ public interface Store extends AutoCloseable {
      */
     Recovered open(ShardId shard, Owner owner);
 
-    /** Makes a shard that has no past here; synced before it returns. */
+    /**
+     * Makes a shard that has no past here; synced before it returns.
+     *
+     * @throws java.io.UncheckedIOException when the disk has failed
+     */
     Recovered create(ShardId shard, HardState state, Owner owner);
 
     /** Forgets a shard and frees its space. Late calls for it are ignored. */
@@ -88,6 +93,22 @@ public interface Store extends AutoCloseable {
             Consumer<@Nullable List<ClientReply.Run>> done);
 
     /**
+     * Reads one block for another replica, or to compare it with another's, and checks the record
+     * that it is in. Slower than {@link #read}.
+     */
+    void copy(ShardId shard, int layer, long block, Consumer<Copy> done);
+
+    /**
+     * Puts another replica's copy of a block in the place of the one here: a moved copy, in the
+     * journal and the map, under the same sequence.
+     *
+     * @param copy one block, with payload
+     * @return false: the block here is of another write by now, or there is no room, or the store
+     *     has failed; nothing has changed
+     */
+    boolean repair(ShardId shard, int layer, ClientReply.Run copy);
+
+    /**
      * Extents newer than {@code since} from a place in the map on, about {@code maxBytes} of them.
      */
     void extents(ShardId shard, long since, Cursor from, int maxBytes, Consumer<Extents> done);
@@ -130,6 +151,29 @@ public interface Store extends AutoCloseable {
 
         /** The disk failed; the replica must go out of service. */
         void failed(Exception cause);
+    }
+
+    /**
+     * One block as it is on this disk.
+     *
+     * @param run what the map says of the block; without payload if it is zeroes, or unreadable
+     * @param intact the checksum of its record is right; of zeroes always
+     * @param place of its bytes in the journal, for people
+     */
+    record Copy(ClientReply.Run run, boolean intact, String place) {
+        /**
+         * Whether another replica's copy is of the same write as this one, and so has to have the
+         * same bytes. A sequence alone does not name a write: it may have been given out twice, if
+         * a power loss of a majority came between. A nonce never is.
+         */
+        public boolean isOfSameWrite(ReplicaMessage.FetchedBlock other) {
+            return run.sequence() == other.sequence() && run.nonce().equals(other.nonce());
+        }
+
+        /** Whether the disk has no bytes where there should be some. */
+        public boolean isUnreadable() {
+            return !run.isZero() && run.payload().length == 0;
+        }
     }
 
     /**
@@ -178,6 +222,7 @@ public interface Store extends AutoCloseable {
      *     appendedBytes / clientBytes} is the write amplification
      * @param movedBytes appended by the cleaner among them
      * @param removedSegments since the store was opened
+     * @param repairedBlocks replaced by another replica's copy since the store was opened
      * @param cleanable whether the cleaner can make room, or segments without live bytes will go;
      *     only known when {@code space} is FULL
      */
@@ -190,6 +235,7 @@ public interface Store extends AutoCloseable {
             long clientBytes,
             long movedBytes,
             long removedSegments,
+            long repairedBlocks,
             Space space,
             boolean cleanable) {
         /** Bytes of the journal that the map does not point to. */

@@ -56,7 +56,14 @@ public enum Branch {
     TOO_MANY_UNCOMMITTED,
     TOO_MANY_PARKED,
     TOO_MANY_SYNC_WAITERS,
-    NUMBERS_TOO_FAR_APART;
+    NUMBERS_TOO_FAR_APART,
+
+    // Copies of corrupt blocks
+    COPY_FETCHED,
+    COPY_NOT_ANSWERED,
+    COPY_OF_ANOTHER_VERSION,
+    COPY_UNREADABLE,
+    TOO_MANY_FETCHES;
 
     /** Hears of branches. On the replica's thread. */
     @FunctionalInterface

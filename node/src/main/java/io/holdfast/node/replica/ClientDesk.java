@@ -5,10 +5,13 @@ import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
+import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.Room;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -76,6 +79,9 @@ final class ClientDesk {
      */
     private record Parked(long neededNanos, int origin, ClientRequest request) {}
 
+    /** A read that waits for another replica's copy of its block. */
+    private record Fetch(int node, long deadlineNanos, int origin, ClientRequest.Read read) {}
+
     /** Answered when a majority has synced through {@code sequence}. */
     private record SyncWaiter(
             long sequence, @Nullable Ask ask, int origin, int client, long request, long value) {}
@@ -92,6 +98,11 @@ final class ClientDesk {
 
     private final ArrayDeque<Parked> parked = new ArrayDeque<>();
     private final ArrayDeque<SyncWaiter> syncWaiters = new ArrayDeque<>();
+
+    /** By their number, so in the order of their deadlines. */
+    private final LinkedHashMap<Long, Fetch> fetches = new LinkedHashMap<>();
+
+    private long newestFetch;
 
     // What numbered entries will have changed once they are applied.
     private Claim claim;
@@ -134,7 +145,7 @@ final class ClientDesk {
     }
 
     boolean isIdle() {
-        return pending.isEmpty() && parked.isEmpty() && syncWaiters.isEmpty();
+        return pending.isEmpty() && parked.isEmpty() && syncWaiters.isEmpty() && fetches.isEmpty();
     }
 
     void onRequest(int origin, ClientRequest request) {
@@ -551,8 +562,7 @@ final class ClientDesk {
                 && leadership.isConfirmed(parked.getFirst().neededNanos(), nowNanos)) {
             Parked one = parked.removeFirst();
             switch (one.request()) {
-                case ClientRequest.Read read ->
-                        data.outbox.add(new Effect.ReadBlocks(one.origin(), read));
+                case ClientRequest.Read read -> read(one.origin(), read, nowNanos);
                 case ClientRequest.Write write -> refuseConflict(one.origin(), write);
                 // Everything acknowledged so far, by anyone who ever led, is committed here: the
                 // confirmation rules out a newer leader at the time the flush came.
@@ -560,6 +570,68 @@ final class ClientDesk {
                         answerWhenSynced(one.origin(), flush, data.commit(), 0, true);
                 default -> reply(one.origin(), holder(one.request()));
             }
+        }
+    }
+
+    // ---- copies of other replicas, for blocks that are corrupt here
+
+    private void read(int origin, ClientRequest.Read read, long nowNanos) {
+        int node = read.copy();
+        if (node == ClientRequest.OWN_COPY || node == data.options.self()) {
+            data.outbox.add(new Effect.ReadBlocks(origin, read));
+        } else if (read.count() != 1 || !data.options.replicas().contains(node)) {
+            refuse(origin, read, Refusal.IO_ERROR);
+        } else if (fetches.size() >= data.options.limits().fetches()) {
+            data.options.taken(Branch.TOO_MANY_FETCHES);
+            refuse(origin, read, Refusal.BUSY);
+        } else {
+            newestFetch++;
+            long deadline = nowNanos + data.options.timing().silenceNanos();
+            fetches.put(newestFetch, new Fetch(node, deadline, origin, read));
+            data.outbox.send(
+                    node,
+                    new FetchBlock(
+                            data.options.shard(),
+                            data.hard().promised(),
+                            newestFetch,
+                            read.layer(),
+                            read.block()));
+        }
+    }
+
+    /**
+     * A replica has sent its copy. Leadership was confirmed after the read came, and what the map
+     * here holds by now is that or newer: so it is for the map to say whether the copy is the one
+     * to answer with.
+     */
+    void onFetched(int from, FetchedBlock copy) {
+        Fetch fetch = fetches.get(copy.fetch());
+        if (fetch == null
+                || fetch.node() != from
+                || fetch.read().layer() != copy.layer()
+                || fetch.read().block() != copy.block()) {
+            return;
+        }
+        fetches.remove(copy.fetch());
+        if (copy.sequence() != data.blocks.newestSequence(copy.layer(), copy.block(), 1)) {
+            // It lags, or the block was written meanwhile.
+            data.options.taken(Branch.COPY_OF_ANOTHER_VERSION);
+            refuse(fetch.origin(), fetch.read(), Refusal.COPY_UNAVAILABLE);
+        } else if (copy.nonce().keyId() != 0 && copy.payload().length == 0) {
+            data.options.taken(Branch.COPY_UNREADABLE);
+            refuse(fetch.origin(), fetch.read(), Refusal.IO_ERROR);
+        } else {
+            data.options.taken(Branch.COPY_FETCHED);
+            data.outbox.add(new Effect.TakeCopy(fetch.origin(), fetch.read(), from, copy));
+        }
+    }
+
+    /** Gives up copies that do not come. */
+    void onTick(long nowNanos) {
+        while (!fetches.isEmpty() && fetches.firstEntry().getValue().deadlineNanos() <= nowNanos) {
+            Fetch late = fetches.pollFirstEntry().getValue();
+            data.options.taken(Branch.COPY_NOT_ANSWERED);
+            refuse(late.origin(), late.read(), Refusal.COPY_UNAVAILABLE);
         }
     }
 
@@ -581,6 +653,9 @@ final class ClientDesk {
         }
         for (SyncWaiter waiter : syncWaiters) {
             refuseNotLeader(waiter.origin(), waiter.client(), waiter.request(), leader);
+        }
+        for (Fetch one : fetches.values()) {
+            refuseNotLeader(one.origin(), one.read().client(), one.read().request(), leader);
         }
         for (Parked one : parked) {
             ClientRequest request = one.request();

@@ -58,6 +58,23 @@ public sealed interface Effect {
     record ReadBlocks(int origin, ClientRequest.Read request) implements Effect {}
 
     /**
+     * Reads this replica's copy of a block, as the map is now, and sends it as a {@link
+     * ReplicaMessage.FetchedBlock}.
+     */
+    record SendCopy(int to, ReplicaMessage.FetchBlock fetch) implements Effect {}
+
+    /**
+     * Answers the read with another replica's copy if that is of the very write that the map here
+     * names, else refuses with {@code COPY_UNAVAILABLE}. Where the copy here is another, and the
+     * other one is intact, it takes its place: a moved copy.
+     *
+     * @param from the copy's node
+     */
+    record TakeCopy(
+            int origin, ClientRequest.Read request, int from, ReplicaMessage.FetchedBlock copy)
+            implements Effect {}
+
+    /**
      * Reads extents newer than {@code since} from the map at {@code from} and sends them as {@link
      * ReplicaMessage.InstallExtents}.
      */

@@ -286,6 +286,7 @@ final class Leadership {
         if (nowNanos >= nextHeartbeatNanos) {
             heartbeatDue = true;
         }
+        desk.onTick(nowNanos);
         if (handOverTo != 0 && nowNanos >= handOverDeadlineNanos) {
             data.options.taken(Branch.HAND_OVER_TIMED_OUT);
             handOverTo = 0;

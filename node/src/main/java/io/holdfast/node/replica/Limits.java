@@ -11,6 +11,7 @@ package io.holdfast.node.replica;
  * @param syncWaiters requests waiting for a sync; beyond it clients are told BUSY
  * @param numberSpan from a session's smallest unsettled request number to its newest; beyond it
  *     clients are told BUSY. At most {@link CompletedRequests#MAX_SPAN}
+ * @param fetches of blocks from other replicas under way; beyond it clients are told BUSY
  * @param sessions of a shard; one more and the oldest is forgotten, and its client fenced. The same
  *     on all replicas
  */
@@ -21,8 +22,9 @@ public record Limits(
         int parked,
         int syncWaiters,
         int numberSpan,
+        int fetches,
         int sessions) {
     /** What production uses. */
     public static final Limits DEFAULT =
-            new Limits(128, 8192, 128L << 20, 8192, 8192, CompletedRequests.MAX_SPAN, 1024);
+            new Limits(128, 8192, 128L << 20, 8192, 8192, CompletedRequests.MAX_SPAN, 256, 1024);
 }

@@ -10,6 +10,8 @@ import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.ReplicaMessage.HandOver;
 import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
 import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
@@ -358,6 +360,13 @@ public final class Replica {
                 Leadership leading = leads(reply, nowNanos);
                 if (leading != null) {
                     leading.onInstallReply(from, reply, nowNanos);
+                }
+            }
+            case FetchBlock fetch -> data.outbox.add(new Effect.SendCopy(from, fetch));
+            case FetchedBlock copy -> {
+                Leadership leading = leads(copy, nowNanos);
+                if (leading != null) {
+                    leading.desk().onFetched(from, copy);
                 }
             }
             case HandOver handOver -> {

@@ -5,6 +5,7 @@ import io.holdfast.node.replica.BlockVersions;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Outbound;
 import io.holdfast.node.replica.Event;
+import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Replica;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ClientReply;
@@ -13,9 +14,13 @@ import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ShardId;
+import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Takes one replica through its events and carries out its effects, in order. Owned by the data
@@ -37,6 +42,8 @@ import org.jspecify.annotations.Nullable;
  * which the loop's turn picks up.
  */
 final class ShardDriver {
+    private static final Logger LOG = LoggerFactory.getLogger(ShardDriver.class);
+
     /** Payload of entries in one Append frame; one entry at least. */
     static final int APPEND_BYTES = 1 << 20;
 
@@ -59,12 +66,31 @@ final class ShardDriver {
     private boolean touched;
     private boolean stepping;
     private boolean outOfService;
+    private final LogPace damageLog = new LogPace();
 
     /** What a ticket's messages wait for. */
     private enum Kind {
         WRITE,
         SYNC,
         BASE
+    }
+
+    /** Lets some lines of a kind pass, so that a disk full of damage does not fill the log. */
+    private static final class LogPace {
+        private static final int LINES = 20;
+        private static final long PERIOD_NANOS = 60_000_000_000L;
+
+        private long since;
+        private int lines;
+
+        boolean mayLog(long nowNanos) {
+            if (lines == 0 || nowNanos - since >= PERIOD_NANOS) {
+                since = nowNanos;
+                lines = 0;
+            }
+            lines++;
+            return lines <= LINES;
+        }
     }
 
     /** Something in the journal that the replica waits for. */
@@ -217,17 +243,26 @@ final class ShardDriver {
             case Effect.Apply apply -> store.apply(shard, apply.entries());
             case Effect.Reply reply -> loop.reply(reply.origin(), reply.reply());
             case Effect.ReadBlocks read -> readBlocks(read.origin(), read.request());
+            case Effect.SendCopy send -> sendCopy(send.to(), send.fetch());
+            case Effect.TakeCopy take -> takeCopy(take);
             case Effect.SendExtents send -> sendExtents(send);
             case Effect.StoreExtents extents -> {
                 store.appendMoved(shard, extents.extents());
                 await(new Ticket(extents.ticket(), Kind.WRITE, extents.thenSend()));
             }
             case Effect.InstallBase base -> installBase(base);
-            case Effect.StartOver startOver -> {
-                store.drop(shard);
-                store.create(shard, startOver.state(), owner);
-            }
+            case Effect.StartOver over -> startOver(over.state());
             case Effect.Announce announce -> loop.announced(this, announce);
+        }
+    }
+
+    /** A disk that fails here takes the replica out of service, as it does everywhere. */
+    private void startOver(HardState state) {
+        store.drop(shard);
+        try {
+            store.create(shard, state, owner);
+        } catch (UncheckedIOException e) {
+            owner.failed(e);
         }
     }
 
@@ -290,14 +325,110 @@ final class ShardDriver {
     }
 
     private ClientReply unreadable(ClientRequest.Read read) {
-        return new ClientReply.Refused(
-                shard,
-                read.client(),
-                read.request(),
+        return refused(
+                read,
                 ClientReply.Refusal.IO_ERROR,
-                0,
-                0,
                 "blocks " + read.block() + "+" + read.count() + " cannot be read here");
+    }
+
+    private ClientReply refused(ClientRequest.Read read, ClientReply.Refusal why, String text) {
+        return new ClientReply.Refused(shard, read.client(), read.request(), why, 0, 0, text);
+    }
+
+    private void sendCopy(int to, ReplicaMessage.FetchBlock fetch) {
+        store.copy(
+                shard,
+                fetch.layer(),
+                fetch.block(),
+                copy -> {
+                    if (outOfService) {
+                        return;
+                    }
+                    if (!copy.intact()) {
+                        damage(fetch.block(), copy.place());
+                    }
+                    loop.sendToPeer(
+                            to,
+                            new ReplicaMessage.FetchedBlock(
+                                    shard,
+                                    fetch.epoch(),
+                                    fetch.fetch(),
+                                    fetch.layer(),
+                                    fetch.block(),
+                                    copy.run().sequence(),
+                                    copy.run().nonce(),
+                                    copy.intact(),
+                                    copy.run().payload()));
+                });
+    }
+
+    /**
+     * The client asks for another replica's copy because the one here is corrupt, it says: it alone
+     * can tell, by the tag. So what is compared are the bytes; where they are the same there is
+     * nothing to repair, whoever is right.
+     */
+    private void takeCopy(Effect.TakeCopy take) {
+        ReplicaMessage.FetchedBlock there = take.copy();
+        ClientRequest.Read read = take.request();
+        store.copy(
+                shard,
+                read.layer(),
+                read.block(),
+                here -> {
+                    if (outOfService) {
+                        return;
+                    }
+                    ClientReply.Run own = here.run();
+                    if (!here.isOfSameWrite(there)) {
+                        loop.reply(
+                                take.origin(),
+                                refused(
+                                        read,
+                                        ClientReply.Refusal.COPY_UNAVAILABLE,
+                                        "node " + take.from() + " has another version"));
+                        return;
+                    }
+                    ClientReply.Run run =
+                            new ClientReply.Run(
+                                    read.block(),
+                                    1,
+                                    there.sequence(),
+                                    there.nonce(),
+                                    there.payload());
+                    if (there.intact() && !Arrays.equals(own.payload(), there.payload())) {
+                        repair(take, here, run);
+                    }
+                    loop.reply(
+                            take.origin(),
+                            new ClientReply.Data(
+                                    shard, read.client(), read.request(), List.of(run)));
+                });
+    }
+
+    private void repair(Effect.TakeCopy take, Store.Copy here, ClientReply.Run run) {
+        boolean repaired = store.repair(shard, take.request().layer(), run);
+        if (damageLog.mayLog(loop.nanoTime())) {
+            LOG.warn(
+                    "Volume {} shard {} block {}: the copy here ({}, {}) {} by that of node {}",
+                    shard.volume(),
+                    shard.index(),
+                    run.block(),
+                    here.place(),
+                    here.isUnreadable() ? "unreadable" : "corrupt",
+                    repaired ? "was replaced" : "could not be replaced",
+                    take.from());
+        }
+    }
+
+    private void damage(long block, String place) {
+        if (damageLog.mayLog(loop.nanoTime())) {
+            LOG.warn(
+                    "Volume {} shard {} block {}: the record here ({}) is damaged",
+                    shard.volume(),
+                    shard.index(),
+                    block,
+                    place);
+        }
     }
 
     private void sendExtents(Effect.SendExtents send) {

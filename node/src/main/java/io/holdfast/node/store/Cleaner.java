@@ -230,7 +230,7 @@ final class Cleaner implements AutoCloseable {
         if (now.pace == 0 || now.isUrgent()) {
             earned = 0;
         } else if (current != null) {
-            double live = (double) current.live() / current.bytes;
+            double live = current.livePart();
             long more = (long) (appendedBytes * now.pace / Math.max(1 - MOST_LIVE, 1 - live));
             earned = Math.min(MOST_EARNED, earned + more);
         }
@@ -291,7 +291,7 @@ final class Cleaner implements AutoCloseable {
         Segment best = null;
         double most = 0;
         for (Segment each : usage.before(coveredSegment)) {
-            double live = (double) each.live() / each.bytes;
+            double live = each.livePart();
             if (each.live() == 0 || live > mostLive || unreadable.contains(each.number)) {
                 continue;
             }

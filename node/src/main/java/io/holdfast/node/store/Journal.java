@@ -63,6 +63,9 @@ final class Journal implements AutoCloseable {
         /** The segment is the one that is written to from now on. On the loop. */
         void begun(int segment);
 
+        /** The segment's last record ends at the offset {@code filled}. On the loop. */
+        void full(int segment, long filled);
+
         /** The room on the file system may have changed. Any thread. */
         void measured();
     }
@@ -346,6 +349,7 @@ final class Journal implements AutoCloseable {
                 fail(e);
             }
         }
+        listener.full(number, offset);
         number++;
         offset = 0;
         listener.begun(number);

@@ -3,6 +3,7 @@ package io.holdfast.node.store;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Recovered;
+import io.holdfast.node.store.ExtentPage.Extent;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
@@ -105,6 +106,7 @@ public final class JournalStore implements Store {
     private volatile Usage published;
 
     private long clientBytes;
+    private long repairedBlocks;
     private long appendedAtTurn;
     private long measuredNanos;
     private long cachedLogBytes;
@@ -720,6 +722,67 @@ public final class JournalStore implements Store {
     }
 
     @Override
+    public void copy(ShardId id, int layer, long block, Consumer<Copy> done) {
+        Extent extent = closed ? null : extent(id, layer, block);
+        if (extent == null) {
+            done.accept(BlockCopy.never(block));
+            return;
+        }
+        // What was appended and applied in this very turn is read from the file, too.
+        write();
+        new BlockCopy(id, layer, extent, segments, readers, loop).read(done);
+    }
+
+    /** A block's extent; null: there is none. */
+    private @Nullable Extent extent(ShardId id, int layer, long block) {
+        ShardStore shard = shards.get(id);
+        List<Extent> found = new ArrayList<>();
+        if (shard != null) {
+            try {
+                map.read(
+                        shard.map,
+                        layer,
+                        block,
+                        1,
+                        extent -> {
+                            Extent copy = new Extent();
+                            copy.copy(extent);
+                            found.add(copy);
+                        });
+            } catch (DamagedMapException e) {
+                fail(e);
+            }
+        }
+        return found.isEmpty() ? null : found.getFirst();
+    }
+
+    @Override
+    public boolean repair(ShardId id, int layer, ClientReply.Run copy) {
+        Extent extent = extent(id, layer, copy.block());
+        if (failed
+                || closed
+                || meter.space() == Space.FULL
+                || extent == null
+                || copy.payload().length != Blocks.SEALED_SIZE
+                || extent.sequence != copy.sequence()
+                || !BlockCopy.nonce(extent).equals(copy.nonce())) {
+            return false;
+        }
+        appendMoved(
+                id,
+                List.of(
+                        Entry.builder(id, EntryKind.WRITE)
+                                .at(extent.epoch, extent.sequence, 0)
+                                .blocks(layer, copy.block(), 1)
+                                .sealed(copy.nonce(), copy.payload())
+                                .flags(Entry.FLAG_MOVED)
+                                .build()));
+        repairedBlocks++;
+        write();
+        return !failed;
+    }
+
+    @Override
     public void extents(ShardId id, long since, Cursor from, int maxBytes, Consumer<Extents> done) {
         ShardStore shard = shards.get(id);
         if (shard == null || failed) {
@@ -871,6 +934,11 @@ public final class JournalStore implements Store {
         }
 
         @Override
+        public void full(int segment, long filled) {
+            usage.full(segment, filled);
+        }
+
+        @Override
         public void measured() {
             meter.measure();
         }
@@ -998,6 +1066,7 @@ public final class JournalStore implements Store {
                 clientBytes,
                 cleaner.movedBytes(),
                 remover.removed(),
+                repairedBlocks,
                 meter.space(),
                 full && (!deadSegments().isEmpty() || cleaner.hasVictim()));
     }

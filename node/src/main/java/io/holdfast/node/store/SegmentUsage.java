@@ -43,11 +43,13 @@ final class SegmentUsage {
     static final class Segment {
         final int number;
         final long bytes;
+        private long filled;
         private long live;
 
         private Segment(int number, long bytes) {
             this.number = number;
             this.bytes = bytes;
+            filled = bytes;
         }
 
         long live() {
@@ -57,6 +59,15 @@ final class SegmentUsage {
         /** Whether so many more live bytes can be in the file. */
         boolean hasRoomFor(long more) {
             return live + more <= bytes - SegmentHeader.SIZE;
+        }
+
+        /**
+         * The part of what was written that is live, 0 to 1. The room that was left at the end,
+         * because the next record did not fit, does not count as dead: moving the rest would leave
+         * as much again, and the cleaner would never be done.
+         */
+        double livePart() {
+            return (double) live / filled;
         }
     }
 
@@ -156,6 +167,11 @@ final class SegmentUsage {
     /** The segment; noted when it is a new one. */
     Segment begun(int number) {
         return segments.computeIfAbsent(number, made -> note(made, segmentBytes));
+    }
+
+    /** Nothing more is written to the segment; {@code filled} is where its last record ends. */
+    void full(int number, long filled) {
+        begun(number).filled = filled;
     }
 
     /** Notes a file found at start. */

@@ -1,8 +1,10 @@
 package io.holdfast.node.replica;
 
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
@@ -34,6 +36,11 @@ final class ReplicaGroup {
     private final Set<Integer> cut = new TreeSet<>();
     final List<ClientReply> replies = new ArrayList<>();
     final List<ClientRequest.Read> reads = new ArrayList<>();
+    final List<Effect.TakeCopy> copies = new ArrayList<>();
+
+    /** Nodes whose disk can read no block. */
+    final Set<Integer> unreadable = new TreeSet<>();
+
     private long nowNanos = 1000 * MS;
     private long lastRequest;
 
@@ -181,11 +188,27 @@ final class ReplicaGroup {
             case Effect.Reply reply -> replies.add(reply.reply());
             case Effect.ReadBlocks read -> reads.add(read.request());
             case Effect.Announce announce -> {}
+            case Effect.SendCopy copy -> send(node, copy.to(), fetched(node, copy.fetch()));
+            case Effect.TakeCopy copy -> copies.add(copy);
             case Effect.SendExtents extents -> throw new AssertionError(extents);
             case Effect.StoreExtents extents -> throw new AssertionError(extents);
             case Effect.InstallBase base -> throw new AssertionError(base);
             case Effect.StartOver startOver -> throw new AssertionError(startOver);
         }
+    }
+
+    private ReplicaMessage.FetchedBlock fetched(int node, ReplicaMessage.FetchBlock fetch) {
+        long sequence = maps.get(node).getOrDefault(fetch.block(), 0L);
+        return new ReplicaMessage.FetchedBlock(
+                SHARD,
+                fetch.epoch(),
+                fetch.fetch(),
+                fetch.layer(),
+                fetch.block(),
+                sequence,
+                new Nonce(1, 1, sequence),
+                !unreadable.contains(node),
+                new byte[unreadable.contains(node) ? 0 : Blocks.SEALED_SIZE]);
     }
 
     private void send(int from, int to, ReplicaMessage message) {

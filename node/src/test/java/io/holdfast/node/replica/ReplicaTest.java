@@ -496,13 +496,54 @@ class ReplicaTest {
     @Test
     void cutLeaderReadsNothingOnceItsLeaseIsOver() {
         group.run(600);
-        ClientRequest.Read read = new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, 1, 7, 1);
+        ClientRequest.Read read = new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, 1, 7, 1, 0);
         group.ask(1, read);
         assertThat(group.reads).hasSize(1);
         group.cut(1);
         group.run(300);
         group.ask(1, read);
         assertThat(group.reads).hasSize(1);
+    }
+
+    private static ClientRequest.Read copy(long block, int node) {
+        return new ClientRequest.Read(ReplicaGroup.SHARD, 1, 99, 1, block, 1, node);
+    }
+
+    /** Promise P8. */
+    @Test
+    void anotherReplicasCopyIsTakenOnceItIsOfTheLeadersVersion() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 7)));
+        // Its follower does not know yet that the write is committed.
+        assertThat(refusal(group.ask(1, copy(7, 3)))).isEqualTo(Refusal.COPY_UNAVAILABLE);
+        group.run(200);
+        assertThat(group.ask(1, copy(7, 3))).isEmpty();
+        assertThat(group.copies).hasSize(1);
+        assertThat(group.copies.getFirst().from()).isEqualTo(3);
+        assertThat(group.copies.getFirst().copy().sequence()).isEqualTo(group.map(1).get(7L));
+        group.ask(1, copy(7, 1));
+        assertThat(group.reads).as("its own").containsExactly(copy(7, 1));
+    }
+
+    @Test
+    void aCopyThatDoesNotComeIsGivenUp() {
+        group.run(600);
+        group.cut(3);
+        assertThat(group.ask(1, copy(7, 3))).isEmpty();
+        group.run(400);
+        assertThat(refusal(group.replies)).isEqualTo(Refusal.COPY_UNAVAILABLE);
+        group.heal(3);
+        group.run(400);
+        assertThat(group.copies).isEmpty();
+    }
+
+    @Test
+    void aCopyThatNoDiskCanGiveIsRefusedForGood() {
+        group.run(600);
+        group.unreadable.add(2);
+        assertThat(refusal(group.ask(1, copy(7, 2)))).isEqualTo(Refusal.IO_ERROR);
+        assertThat(refusal(group.ask(1, copy(7, 8)))).as("no replica").isEqualTo(Refusal.IO_ERROR);
     }
 
     @Test

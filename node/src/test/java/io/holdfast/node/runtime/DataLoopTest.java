@@ -12,6 +12,7 @@ import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Nonce;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ShardId;
 import io.netty.channel.DefaultEventLoop;
 import java.nio.file.Path;
@@ -129,8 +130,8 @@ class DataLoopTest {
         client.await("all writes answered", () -> client.replies.size() == 41);
         assertThat(client.replies)
                 .allSatisfy(r -> assertThat(r).isInstanceOf(ClientReply.Done.class));
-        client.run(
-                () -> client.send(leader, List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41))));
+        client.run(() ->
+                client.send(leader, List.of(new ClientRequest.Read(SHARD, 1, 50, 1, 0, 41, 0))));
         client.await("the read answered", () -> client.replies.size() == 42);
         ClientReply.Data data = (ClientReply.Data) client.replies.getLast();
         assertThat(data.runs().stream().mapToInt(ClientReply.Run::count).sum()).isEqualTo(41);
@@ -168,7 +169,7 @@ class DataLoopTest {
                         second,
                         List.of(
                                 write(2, session, 7),
-                                new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1))));
+                                new ClientRequest.Read(SHARD, 1, 3, 1, 7, 1, 0))));
         client.await("both answers", () -> client.replies.size() == 4);
         assertThat(client.replies.get(2)).isInstanceOf(ClientReply.Done.class);
         ClientReply.Data data = (ClientReply.Data) client.replies.get(3);
@@ -241,6 +242,32 @@ class DataLoopTest {
                     assertThat(found.last()).isGreaterThanOrEqualTo(3);
                     assertThat(found.standing()).isEqualTo(Standing.VOTER);
                 });
+    }
+
+    @Test
+    void aDiskThatFailsWhileAReplicaStartsOverTakesTheReplicaOutAndNotTheNode() throws Exception {
+        nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING, 0)));
+        TestNode leader = leader();
+        int session = openSession(leader, leader.number);
+        leader.run(() -> leader.send(leader.number, List.of(write(2, session, 3))));
+        leader.await("the write", () -> leader.replies.size() == 2);
+        TestNode follower = nodes.get(leader.number % 3 + 1);
+        follower.await("applied", () -> status(follower).applied() >= 3);
+        follower.run(() -> {
+            // A leader whose past is another one where this replica has committed: it starts over.
+            ReplicaStatus here = status(follower);
+            ReplicaMessage.Append other =
+                    new ReplicaMessage.Append(
+                            SHARD, here.promised(), 999, 2, 2, 0, false, 1, List.of());
+            // The journal's files break off writes and syncs of a thread that is interrupted.
+            Thread.currentThread().interrupt();
+            follower.loop.received(leader.number, other);
+            assertThat(Thread.interrupted()).isTrue();
+        });
+        follower.await("out of service", () -> follower.loop.storeFailure() != null);
+        leader.run(() -> leader.send(leader.number, List.of(write(3, session, 4))));
+        leader.await("a write by the others", () -> leader.replies.size() == 3);
+        assertThat(leader.replies.getLast()).isInstanceOf(ClientReply.Done.class);
     }
 
     @Test

@@ -39,6 +39,9 @@ class CleanerModelTest {
     /** With so many segments log is kept, because there is room. */
     private static final int ROOMY_SEGMENTS = SEGMENTS - 2 * Cleaner.START_SEGMENTS;
 
+    /** A segment ends where the next record does not fit: so much of it holds records. */
+    private static final double LEAST_FILLED = 1 - (double) Entry.MAX_SIZE / SEGMENT_BYTES;
+
     @TempDir Path directory;
 
     private final Loop loop = new Loop();
@@ -274,20 +277,27 @@ class CleanerModelTest {
         for (Shard shard : shards.values()) {
             apply(store, shard, Integer.MAX_VALUE);
         }
+        // Where room is short a turn cleans by itself, and what it moves may fill a segment that
+        // only the checkpoint after it makes a victim: it is over when that one moves nothing.
+        long end = 0;
         checkpoint(store);
-        for (int i = 0; i < 200 && store.isCleanable(); i++) {
+        for (int i = 0; i < 200 && (store.isCleanable() || store.write() > end); i++) {
             store.clean();
             loop.until(() -> !store.cleaning());
+            end = store.write();
             checkpoint(store);
         }
-        checkpoint(store);
-        assertThat(store.isCleanable()).isFalse();
+        assertThat(store.write()).isEqualTo(end);
+        assertThat(store.isCleanable())
+                .as("segments %s of %s", store.recount().getFirst(), store.segments())
+                .isFalse();
         long live = store.usage().liveBytes();
         long used = store.recount().getFirst().stream().map(UsageRow::segment).distinct().count();
         // The youngest segments are no victims: the one being written, those of the last moves.
         assertThat(used * SEGMENT_BYTES)
                 .as("segments %s", store.recount().getFirst())
-                .isLessThanOrEqualTo((long) (live / Cleaner.MOST_LIVE) + 4 * SEGMENT_BYTES);
+                .isLessThanOrEqualTo(
+                        (long) (live / Cleaner.MOST_LIVE / LEAST_FILLED) + 4 * SEGMENT_BYTES);
         // Removals that are under way come to an end.
         loop.until(() -> {
             turn(store);

@@ -132,6 +132,11 @@ class StoreSpaceTest {
                 .isBetween(
                         (SpaceMeter.FULL_SEGMENTS - 1) * SEGMENT_BYTES,
                         SpaceMeter.FULL_SEGMENTS * SEGMENT_BYTES);
+        // Three records fill a segment to three quarters. Moving them would win nothing.
+        Rig.checkpoint(store, loop);
+        assertThat(store.isCleanable()).isFalse();
+        store.turnEnded();
+        assertThat(store.usage().cleanable()).isFalse();
         // All of it goes, and there is room again.
         store.drop(Rig.SHARD);
         Rig.create(store, Rig.OTHER, new TestOwner());

@@ -82,7 +82,12 @@ public sealed interface ClientReply extends PeerMessage {
         /** A majority lost power: acknowledged, unflushed writes may be missing (promise P5). */
         POWER_LOSS(8),
         /** No such shard here (volume deleted or not known yet). */
-        UNKNOWN_SHARD(9);
+        UNKNOWN_SHARD(9),
+        /**
+         * The copy of a block that was asked for cannot be had now: its node does not answer, or
+         * has another version. Ask for another copy, or for this one later.
+         */
+        COPY_UNAVAILABLE(10);
 
         public final int code;
 

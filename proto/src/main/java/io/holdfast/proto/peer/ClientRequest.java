@@ -133,12 +133,20 @@ public sealed interface ClientRequest extends PeerMessage {
     /** Answered when a majority has synced everything acknowledged before it. */
     record Flush(ShardId shard, int client, long request, int session) implements ClientRequest {}
 
-    /** Reads {@code count} blocks; needs no session. */
-    record Read(ShardId shard, int client, long request, int layer, long block, int count)
+    /**
+     * Reads {@code count} blocks; needs no session.
+     *
+     * @param copy {@link #OWN_COPY}: the leader's own; else the node whose copy of the (one) block
+     *     is wanted, because the others that were read are corrupt (promise P8)
+     */
+    record Read(ShardId shard, int client, long request, int layer, long block, int count, int copy)
             implements ClientRequest {}
 
     /** Who holds the volume? Answered by the leader with {@link ClientReply.Holder}. */
     record AskHolder(ShardId shard, int client, long request) implements ClientRequest {}
+
+    /** A read of what the leader has itself. */
+    int OWN_COPY = 0;
 
     /** No condition on a write. */
     long UNCONDITIONAL = -1;

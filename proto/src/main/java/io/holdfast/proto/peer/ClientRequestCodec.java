@@ -28,7 +28,7 @@ final class ClientRequestCodec {
     private static final int WRITE_BEFORE_PAYLOAD =
             SESSION_SIZE + 8 + 8 + 4 + 8 + 4 + FieldWriter.NONCE_SIZE + 8 + 1;
     private static final int ZERO_SIZE = SESSION_SIZE + 8 + 8 + 4 + 8 + 4 + 1 + 1;
-    private static final int READ_SIZE = COMMON_SIZE + 4 + 8 + 4;
+    private static final int READ_SIZE = COMMON_SIZE + 4 + 8 + 4 + 4;
 
     /** Bytes of the message's fields. */
     static long size(ClientRequest message) {
@@ -297,11 +297,12 @@ final class ClientRequestCodec {
      *    4 layer
      *    8 block            block + count fits a long
      *    4 count            1 to Blocks.MAX_PER_READ
+     *    4 copy             0: the leader's own; else a node, and count is 1
      * </pre>
      */
     private static void read(Read m, ByteBuf out) {
         begin(PeerCodec.TYPE_READ, m, out);
-        out.writeInt(m.layer()).writeLong(m.block()).writeInt(m.count());
+        out.writeInt(m.layer()).writeLong(m.block()).writeInt(m.count()).writeInt(m.copy());
     }
 
     static Read read(FieldReader in) {
@@ -312,8 +313,13 @@ final class ClientRequestCodec {
                         request(in),
                         in.natural("layer"),
                         in.block(),
-                        in.intIn("count", 1, Blocks.MAX_PER_READ));
+                        in.intIn("count", 1, Blocks.MAX_PER_READ),
+                        in.natural("copy"));
         in.endOf(read.block(), read.count());
+        in.require(
+                read.copy() == ClientRequest.OWN_COPY || read.count() == 1,
+                "copy",
+                read.copy() + " with count " + read.count());
         return read;
     }
 }

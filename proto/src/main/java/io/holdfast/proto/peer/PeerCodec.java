@@ -62,6 +62,8 @@ public final class PeerCodec {
     static final int TYPE_INSTALL_EXTENTS = 6;
     static final int TYPE_INSTALL_REPLY = 7;
     static final int TYPE_HAND_OVER = 8;
+    static final int TYPE_FETCH_BLOCK = 9;
+    static final int TYPE_FETCHED_BLOCK = 10;
     static final int TYPE_OPEN_SESSION = 16;
     static final int TYPE_CLOSE_SESSION = 17;
     static final int TYPE_CLAIM = 18;
@@ -168,6 +170,8 @@ public final class PeerCodec {
                     case TYPE_INSTALL_EXTENTS -> ReplicaMessageCodec.installExtents(fields);
                     case TYPE_INSTALL_REPLY -> ReplicaMessageCodec.installReply(fields);
                     case TYPE_HAND_OVER -> ReplicaMessageCodec.handOver(fields);
+                    case TYPE_FETCH_BLOCK -> ReplicaMessageCodec.fetchBlock(fields);
+                    case TYPE_FETCHED_BLOCK -> ReplicaMessageCodec.fetchedBlock(fields);
                     case TYPE_OPEN_SESSION -> ClientRequestCodec.openSession(fields);
                     case TYPE_CLOSE_SESSION -> ClientRequestCodec.closeSession(fields);
                     case TYPE_CLAIM -> ClientRequestCodec.claim(fields);

@@ -141,6 +141,37 @@ public sealed interface ReplicaMessage extends PeerMessage {
     /** The leader has stepped down in favour of the receiver, which campaigns at once. */
     record HandOver(ShardId shard, long epoch) implements ReplicaMessage {}
 
+    /**
+     * The leader asks for the receiver's copy of a block whose other copies are corrupt. It reads
+     * the receiver's map as it is and changes nothing, so any replica answers it in any state.
+     *
+     * @param fetch names it in the answer, from 1
+     */
+    record FetchBlock(ShardId shard, long epoch, long fetch, int layer, long block)
+            implements ReplicaMessage {}
+
+    /**
+     * Answer to a {@link FetchBlock}. The leader takes the copy only if sequence and nonce are
+     * those of its own map: then it is of the very same write.
+     *
+     * @param epoch of the {@link FetchBlock}
+     * @param sequence of the write, 0: never written
+     * @param nonce {@link Nonce#NONE}: zeroes
+     * @param intact the checksum of the record that the copy is in is right; never without payload
+     * @param payload one sealed block; empty: zeroes, or the copy cannot be read
+     */
+    record FetchedBlock(
+            ShardId shard,
+            long epoch,
+            long fetch,
+            int layer,
+            long block,
+            long sequence,
+            Nonce nonce,
+            boolean intact,
+            byte[] payload)
+            implements ReplicaMessage {}
+
     /** A place in the map, in order of layer, then block. */
     record Cursor(int layer, long block) {
         /** Before everything. */

@@ -3,6 +3,8 @@ package io.holdfast.proto.peer;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.ReplicaMessage.HandOver;
 import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
 import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
@@ -31,6 +33,10 @@ final class ReplicaMessageCodec {
             COMMON_SIZE + 8 + 2 * FieldWriter.CURSOR_SIZE + 1;
     private static final int INSTALL_REPLY_SIZE = COMMON_SIZE + 8 + FieldWriter.CURSOR_SIZE + 1;
 
+    private static final int FETCH_BLOCK_SIZE = COMMON_SIZE + 8 + 4 + 8;
+    private static final int FETCHED_BEFORE_PAYLOAD =
+            FETCH_BLOCK_SIZE + 8 + FieldWriter.NONCE_SIZE + 1 + 1;
+
     /** Most bytes of fields before the first entry, its count included, in any message. */
     static final int LARGEST_BEFORE_ENTRIES =
             4 + Math.max(APPEND_BEFORE_ENTRIES, EXTENTS_BEFORE_ENTRIES);
@@ -46,6 +52,8 @@ final class ReplicaMessageCodec {
             case InstallExtents m -> EXTENTS_BEFORE_ENTRIES + FieldWriter.entriesSize(m.extents());
             case InstallReply _ -> INSTALL_REPLY_SIZE;
             case HandOver _ -> COMMON_SIZE;
+            case FetchBlock _ -> FETCH_BLOCK_SIZE;
+            case FetchedBlock m -> FETCHED_BEFORE_PAYLOAD + copySize(m);
         };
     }
 
@@ -56,6 +64,16 @@ final class ReplicaMessageCodec {
                 state.length,
                 PeerCodec.MAX_STATE_BYTES);
         return state.length;
+    }
+
+    private static int copySize(FetchedBlock m) {
+        int expected = m.payload().length == 0 ? 0 : Blocks.SEALED_SIZE;
+        PeerCodec.check(
+                m.payload().length == expected,
+                "FetchedBlock.payload",
+                m.payload().length,
+                expected);
+        return expected;
     }
 
     /** Writes type and fields. */
@@ -69,6 +87,8 @@ final class ReplicaMessageCodec {
             case InstallExtents m -> installExtents(m, out);
             case InstallReply m -> installReply(m, out);
             case HandOver m -> begin(PeerCodec.TYPE_HAND_OVER, m, out);
+            case FetchBlock m -> fetchBlock(m, out);
+            case FetchedBlock m -> fetchedBlock(m, out);
         }
     }
 
@@ -345,5 +365,87 @@ final class ReplicaMessageCodec {
 
     static HandOver handOver(FieldReader in) {
         return new HandOver(in.shard(), in.naturalLong("epoch"));
+    }
+
+    /**
+     * Writes a FetchBlock, type 9.
+     *
+     * <pre>
+     * size field
+     *    8 shard
+     *    8 epoch
+     *    8 fetch            from 1
+     *    4 layer
+     *    8 block            block + 1 fits a long
+     * </pre>
+     */
+    private static void fetchBlock(FetchBlock m, ByteBuf out) {
+        begin(PeerCodec.TYPE_FETCH_BLOCK, m, out);
+        out.writeLong(m.fetch()).writeInt(m.layer()).writeLong(m.block());
+    }
+
+    static FetchBlock fetchBlock(FieldReader in) {
+        FetchBlock fetch =
+                new FetchBlock(
+                        in.shard(),
+                        in.naturalLong("epoch"),
+                        in.longFrom("fetch", 1),
+                        in.natural("layer"),
+                        in.block());
+        in.endOf(fetch.block(), 1);
+        return fetch;
+    }
+
+    /**
+     * Writes a FetchedBlock, type 10.
+     *
+     * <pre>
+     * size field
+     *    8 shard
+     *    8 epoch
+     *    8 fetch            from 1
+     *    4 layer
+     *    8 block            block + 1 fits a long
+     *    8 sequence
+     *   16 nonce            key id 4, session 4, counter 8; all 0: zeroes
+     *    1 intact           only with a payload, or of zeroes
+     *    1 payload follows  only if the key id is not 0
+     *      payload          one sealed block
+     * </pre>
+     */
+    private static void fetchedBlock(FetchedBlock m, ByteBuf out) {
+        begin(PeerCodec.TYPE_FETCHED_BLOCK, m, out);
+        out.writeLong(m.fetch()).writeInt(m.layer()).writeLong(m.block());
+        out.writeLong(m.sequence());
+        FieldWriter.nonce(out, m.nonce());
+        FieldWriter.bool(out, m.intact());
+        FieldWriter.bool(out, m.payload().length > 0);
+        out.writeBytes(m.payload());
+    }
+
+    static FetchedBlock fetchedBlock(FieldReader in) {
+        ShardId shard = in.shard();
+        long epoch = in.naturalLong("epoch");
+        long fetch = in.longFrom("fetch", 1);
+        int layer = in.natural("layer");
+        long block = in.block();
+        in.endOf(block, 1);
+        long sequence = in.naturalLong("sequence");
+        Nonce nonce = in.nonceOrNone();
+        boolean intact = in.bool("intact");
+        boolean follows = in.bool("payload follows");
+        boolean zero = nonce.keyId() == 0;
+        in.require(!(zero && follows), "payload follows", "1 without a nonce");
+        in.require(zero || follows || !intact, "intact", "1 without payload");
+        return new FetchedBlock(
+                shard,
+                epoch,
+                fetch,
+                layer,
+                block,
+                sequence,
+                nonce,
+                intact,
+                in.sealed(follows ? 1 : 0));
     }
 }

@@ -18,6 +18,8 @@ import io.holdfast.proto.peer.ClientRequest.Zero;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
+import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.ReplicaMessage.HandOver;
 import io.holdfast.proto.peer.ReplicaMessage.InstallBegin;
 import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
@@ -104,6 +106,23 @@ final class Messages {
         maker(
                 InstallReply.class,
                 r -> new InstallReply(shard(r), num(r), num(r), cursor(r), bool(r)));
+        maker(FetchBlock.class, r -> new FetchBlock(shard(r), num(r), pos(r), nat(r), num(r) >> 1));
+        maker(
+                FetchedBlock.class,
+                r -> {
+                    boolean zero = bool(r);
+                    boolean follows = !zero && bool(r);
+                    return new FetchedBlock(
+                            shard(r),
+                            num(r),
+                            pos(r),
+                            nat(r),
+                            num(r) >> 1,
+                            num(r),
+                            zero ? Nonce.NONE : nonce(r),
+                            (zero || follows) && bool(r),
+                            bytes(r, follows ? Blocks.SEALED_SIZE : 0));
+                });
         maker(HandOver.class, r -> new HandOver(shard(r), num(r)));
         maker(OpenSession.class, r -> new OpenSession(shard(r), nat(r), pos(r), nat(r)));
         maker(CloseSession.class, r -> new CloseSession(shard(r), nat(r), pos(r), nat(r)));
@@ -148,14 +167,17 @@ final class Messages {
         maker(Flush.class, r -> new Flush(shard(r), nat(r), pos(r), nat(r)));
         maker(
                 Read.class,
-                r ->
-                        new Read(
-                                shard(r),
-                                nat(r),
-                                pos(r),
-                                nat(r),
-                                num(r) >> 1,
-                                1 + r.nextInt(Blocks.MAX_PER_READ)));
+                r -> {
+                    boolean own = bool(r);
+                    return new Read(
+                            shard(r),
+                            nat(r),
+                            pos(r),
+                            nat(r),
+                            num(r) >> 1,
+                            own ? 1 + r.nextInt(Blocks.MAX_PER_READ) : 1,
+                            own ? ClientRequest.OWN_COPY : nat(r));
+                });
         maker(AskHolder.class, r -> new AskHolder(shard(r), nat(r), pos(r)));
         maker(Done.class, r -> new Done(shard(r), nat(r), pos(r), num(r)));
         maker(

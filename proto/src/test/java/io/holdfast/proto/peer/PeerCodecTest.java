@@ -153,6 +153,14 @@ final class PeerCodecTest {
                         SHARD, 5, 10, ReplicaMessage.Cursor.START, cursor, true, List.of(moved)));
         samples.put("InstallReply", new ReplicaMessage.InstallReply(SHARD, 5, 10, cursor, true));
         samples.put("HandOver", new ReplicaMessage.HandOver(SHARD, 5));
+        samples.put("FetchBlock", new ReplicaMessage.FetchBlock(SHARD, 5, 4, 1, 0x1234));
+        samples.put(
+                "FetchedBlock",
+                new ReplicaMessage.FetchedBlock(SHARD, 5, 4, 1, 0x1234, 12, nonce, true, block));
+        samples.put(
+                "FetchedBlock.unreadable",
+                new ReplicaMessage.FetchedBlock(
+                        SHARD, 5, 4, 1, 0x1234, 12, nonce, false, new byte[0]));
         samples.put("OpenSession", new ClientRequest.OpenSession(SHARD, 2, 1, 0));
         samples.put("CloseSession", new ClientRequest.CloseSession(SHARD, 2, 3, 21));
         samples.put("Claim", new ClientRequest.Claim(SHARD, 2, 4, 21, "hôte", 2, true));
@@ -165,7 +173,8 @@ final class PeerCodecTest {
                 "Zero",
                 new ClientRequest.Zero(SHARD, 2, 7, 21, 4, 2, 1, 0x1234, 262144, true, false));
         samples.put("Flush", new ClientRequest.Flush(SHARD, 2, 8, 21));
-        samples.put("Read", new ClientRequest.Read(SHARD, 2, 9, 1, 0x1234, 64));
+        samples.put("Read", new ClientRequest.Read(SHARD, 2, 9, 1, 0x1234, 64, 0));
+        samples.put("Read.copy", new ClientRequest.Read(SHARD, 2, 9, 1, 0x1234, 1, 3));
         samples.put("AskHolder", new ClientRequest.AskHolder(SHARD, 2, 10));
         samples.put("Done", new ClientReply.Done(SHARD, 2, 6, 13));
         samples.put(
@@ -418,7 +427,7 @@ final class PeerCodecTest {
         hello.encode(out);
         assertThat(ByteBufUtil.hexDump(out))
                 .isEqualTo(
-                        "4846505200000001010200030000000300000000000000"
+                        "4846505200000002010200030000000300000000000000"
                                 + "09000000000000000a62c3b6");
         byte[] bytes = ByteBufUtil.getBytes(out);
         for (int length = 0; length < bytes.length; length++) {
@@ -432,8 +441,8 @@ final class PeerCodecTest {
     @Test
     void aHelloOfAnotherVersionOrWithoutMagicIsToldFromTheFirstBytes() {
         Hello later =
-                Hello.decode(Unpooled.wrappedBuffer(ByteBufUtil.decodeHexDump("4846505200000002")));
-        assertThat(Objects.requireNonNull(later).version()).isEqualTo(2);
+                Hello.decode(Unpooled.wrappedBuffer(ByteBufUtil.decodeHexDump("4846505200000003")));
+        assertThat(Objects.requireNonNull(later).version()).isEqualTo(3);
         assertThatThrownBy(
                         () -> Hello.decode(Unpooled.copiedBuffer("GET /", StandardCharsets.UTF_8)))
                 .isInstanceOf(MalformedException.class)
