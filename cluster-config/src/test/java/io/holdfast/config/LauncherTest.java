@@ -72,6 +72,8 @@ class LauncherTest {
                 .contains("holdfast node --config FILE")
                 .contains("holdfast volume create")
                 .contains("holdfast status")
+                .contains("holdfast store inspect DIR [--json]")
+                .contains("holdfast store verify DIR [--json]")
                 .contains("holdfast test")
                 .contains("Exit codes: 0 done");
     }
@@ -112,7 +114,7 @@ class LauncherTest {
         assertThat(output)
                 .contains(answer)
                 .contains(
-                        "Commands: up down node test simulate nemesis volume status debug bench version");
+                        "Commands: up down node test simulate nemesis volume status debug bench store version");
     }
 
     @Test

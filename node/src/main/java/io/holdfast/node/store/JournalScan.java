@@ -248,15 +248,21 @@ final class JournalScan {
             return bytes <= SegmentHeader.SIZE;
         }
         try (SegmentReader reader = new SegmentReader(file)) {
-            ByteBuffer start = reader.at(Place.offset(place), LENGTH_KNOWN);
-            int magic = start.getInt(start.position());
-            if (bytes < LENGTH_KNOWN) {
-                int missing = Byte.SIZE * (int) Math.max(0, Integer.BYTES - bytes);
-                return magic >>> missing == Entry.MAGIC >>> missing
-                        || magic >>> missing == Mark.MAGIC >>> missing;
-            }
-            int length = magic == Mark.MAGIC ? Mark.lengthOf(start) : Entry.lengthOf(start);
-            return bytes < length;
+            return isTorn(reader, Place.offset(place), bytes);
+        }
+    }
+
+    /** Whether some bytes, with zeroes behind them, are a part of a record. */
+    static boolean isTorn(SegmentReader reader, long offset, long bytes) throws IOException {
+        ByteBuffer start = reader.at(offset, LENGTH_KNOWN);
+        int magic = start.getInt(start.position());
+        if (bytes < LENGTH_KNOWN) {
+            int missing = Byte.SIZE * (int) Math.max(0, Integer.BYTES - bytes);
+            return magic >>> missing == Entry.MAGIC >>> missing
+                    || magic >>> missing == Mark.MAGIC >>> missing;
+        }
+        try {
+            return bytes < (magic == Mark.MAGIC ? Mark.lengthOf(start) : Entry.lengthOf(start));
         } catch (MalformedException e) {
             return false;
         }

@@ -284,9 +284,9 @@ public final class JournalStore implements Store {
     private StoreRow firstRow() throws IOException {
         if (!Segments.list(journalDirectory).isEmpty()) {
             throw new StoreException(
-                    "there are segments in "
+                    "the map is damaged: there are segments in "
                             + journalDirectory
-                            + " but no map beside them: parts of this data directory are missing");
+                            + " but no map beside them (map/ is new or empty)");
         }
         long start = Place.of(1, 0);
         StoreRow row = new StoreRow(false, UUID.randomUUID(), start, start, options.bootId());
@@ -303,7 +303,8 @@ public final class JournalStore implements Store {
         for (UsageRow row : database.usage()) {
             ShardStore shard = shards.get(row.shard());
             if (shard == null) {
-                throw new StoreException("the map has live bytes of an unknown shard: " + row);
+                throw new StoreException(
+                        "the map is damaged: live bytes of an unknown shard: " + row);
             }
             if (!usage.has(row.segment())) {
                 throw new StoreException(
@@ -312,6 +313,15 @@ public final class JournalStore implements Store {
                                 + " is missing, with "
                                 + row.live()
                                 + " bytes of shard "
+                                + row.shard());
+            }
+            if (!usage.begun(row.segment()).hasRoomFor(row.live())) {
+                throw new StoreException(
+                        "journal is damaged: "
+                                + Segments.file(journalDirectory, row.segment())
+                                + " is too short for its live bytes, "
+                                + row.live()
+                                + " of them of shard "
                                 + row.shard());
             }
             shard.map.usage.load(row.segment(), row.live());

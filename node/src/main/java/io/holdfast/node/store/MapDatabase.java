@@ -16,6 +16,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -38,8 +39,16 @@ final class MapDatabase implements AutoCloseable {
 
     /** The store's row; empty: the database is new. */
     Optional<StoreRow> store() throws IOException {
-        byte[] row = rows.get(Family.META, STORE_KEY);
+        byte[] row = storeRow();
         return row == null ? Optional.empty() : Optional.of(StoreRow.decode(row));
+    }
+
+    private byte @Nullable [] storeRow() throws IOException {
+        try {
+            return rows.get(Family.META, STORE_KEY);
+        } catch (IOException e) {
+            throw new StoreException("cannot read the store's row from the map", e);
+        }
     }
 
     /**
@@ -47,7 +56,7 @@ final class MapDatabase implements AutoCloseable {
      * are counted once. A crash leaves one version or the other.
      */
     void upgrade() throws IOException {
-        byte[] row = rows.get(Family.META, STORE_KEY);
+        byte[] row = storeRow();
         if (row == null || StoreRow.version(row) != StoreRow.WITHOUT_USAGE) {
             return;
         }
@@ -90,6 +99,17 @@ final class MapDatabase implements AutoCloseable {
         return all;
     }
 
+    /** Takes the rows of all extents as they are. */
+    void extents(BiConsumer<byte[], byte[]> visitor) throws IOException {
+        scanAll(Family.EXTENTS, "the extents", visitor);
+    }
+
+    /** Version of the rows. */
+    int format() throws IOException {
+        byte[] row = storeRow();
+        return row == null ? 0 : StoreRow.version(row);
+    }
+
     /** All shard rows. */
     NavigableMap<ShardId, ShardRow> shards() throws IOException {
         TreeMap<ShardId, ShardRow> all = new TreeMap<>();
@@ -116,7 +136,7 @@ final class MapDatabase implements AutoCloseable {
         }
     }
 
-    private static ShardId shardOf(byte[] key) {
+    static ShardId shardOf(byte[] key) {
         ByteBuffer in = ByteBuffer.wrap(key);
         return new ShardId(in.getInt(0), in.getInt(4));
     }

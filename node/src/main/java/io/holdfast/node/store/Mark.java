@@ -150,8 +150,15 @@ record Mark(
      */
     static int lengthOf(ByteBuffer in) {
         int at = in.position();
-        if (in.getInt(at) != MAGIC) {
-            throw new MalformedException("mark magic is 0x" + Integer.toHexString(in.getInt(at)));
+        int magic = in.getInt(at);
+        if (magic != MAGIC) {
+            throw new MalformedException(
+                    magic >>> Byte.SIZE == MAGIC >>> Byte.SIZE
+                            ? "mark of version "
+                                    + (char) (magic & 0xff)
+                                    + "; this program knows version "
+                                    + (char) (MAGIC & 0xff)
+                            : "mark magic is 0x" + Integer.toHexString(magic));
         }
         int length = in.getInt(at + 8);
         if (length < SIZE || length > SIZE + MAX_BODY) {

@@ -2,12 +2,14 @@ package io.holdfast.node.store;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.rocksdb.BlockBasedTableConfig;
 import org.rocksdb.Cache;
@@ -18,6 +20,8 @@ import org.rocksdb.DBOptions;
 import org.rocksdb.FlushOptions;
 import org.rocksdb.InfoLogLevel;
 import org.rocksdb.LRUCache;
+import org.rocksdb.Logger;
+import org.rocksdb.Options;
 import org.rocksdb.ReadOptions;
 import org.rocksdb.RocksDB;
 import org.rocksdb.RocksDBException;
@@ -51,9 +55,31 @@ final class RocksRows implements Rows {
     private final WriteOptions unlogged;
     private final FlushOptions flushAndWait;
 
+    /**
+     * Opens the database; made when there is none.
+     *
+     * @throws StoreException when there is one that cannot be opened
+     */
     RocksRows(Path directory) throws IOException {
-        // RocksDB syncs the names in its directory, but not the directory's own.
-        Segments.makeDirectory(directory);
+        this(directory, false);
+    }
+
+    /**
+     * Opens a database to look at it only: not a byte below the directory changes. A family that an
+     * older version did not have reads as empty.
+     *
+     * @throws StoreException when there is none, or one that cannot be opened
+     */
+    static RocksRows readOnly(Path directory) throws IOException {
+        return new RocksRows(directory, true);
+    }
+
+    private RocksRows(Path directory, boolean readOnly) throws IOException {
+        checkComplete(directory, readOnly);
+        if (!readOnly) {
+            // RocksDB syncs the names in its directory, but not the directory's own.
+            Segments.makeDirectory(directory);
+        }
         Cache cache = own(new LRUCache(BLOCK_CACHE_BYTES));
         BlockBasedTableConfig table =
                 new BlockBasedTableConfig()
@@ -68,14 +94,15 @@ final class RocksRows implements Rows {
         List<ColumnFamilyDescriptor> descriptors = new ArrayList<>();
         // Unused, but RocksDB wants it.
         descriptors.add(descriptor("default", family));
-        for (Family each : Family.values()) {
-            descriptors.add(descriptor(each.name().toLowerCase(Locale.ROOT), family));
+        List<Family> present = present(directory, readOnly);
+        for (Family each : present) {
+            descriptors.add(descriptor(name(each), family));
         }
         DBOptions options =
                 own(
                         new DBOptions()
-                                .setCreateIfMissing(true)
-                                .setCreateMissingColumnFamilies(true)
+                                .setCreateIfMissing(!readOnly)
+                                .setCreateMissingColumnFamilies(!readOnly)
                                 .setAtomicFlush(true)
                                 .setAvoidFlushDuringShutdown(true)
                                 .setMaxOpenFiles(OPEN_FILES)
@@ -86,15 +113,76 @@ final class RocksRows implements Rows {
         unlogged = own(new WriteOptions().setDisableWAL(true));
         flushAndWait = own(new FlushOptions().setWaitForFlush(true));
         try {
-            database = RocksDB.open(options, directory.toString(), descriptors, handles);
+            if (readOnly) {
+                // Else RocksDB makes a file for its log.
+                options.setLogger(own(new Silence()));
+            }
+            database =
+                    readOnly
+                            ? RocksDB.openReadOnly(
+                                    options, directory.toString(), descriptors, handles)
+                            : RocksDB.open(options, directory.toString(), descriptors, handles);
         } catch (RocksDBException e) {
             closeOwned();
             throw new StoreException("cannot open the map in " + directory, e);
         }
         int next = 1;
-        for (Family each : Family.values()) {
+        for (Family each : present) {
             families.put(each, handles.get(next++));
         }
+    }
+
+    /**
+     * RocksDB takes a directory without the file {@code CURRENT} for an empty one, and removes what
+     * it finds in it.
+     */
+    private static void checkComplete(Path directory, boolean readOnly) throws IOException {
+        if (Files.exists(directory.resolve("CURRENT"))) {
+            return;
+        }
+        boolean any = Files.isDirectory(directory);
+        if (any) {
+            try (Stream<Path> files = Files.list(directory)) {
+                any = files.anyMatch(file -> file.toString().endsWith(".sst"));
+            }
+        }
+        if (any || readOnly) {
+            throw new StoreException(
+                    "the map is damaged: "
+                            + (any ? directory.resolve("CURRENT") : directory + ", or all in it,")
+                            + " is missing");
+        }
+    }
+
+    private static String name(Family family) {
+        return family.name().toLowerCase(Locale.ROOT);
+    }
+
+    private List<Family> present(Path directory, boolean readOnly) throws IOException {
+        List<Family> all = List.of(Family.values());
+        if (!readOnly) {
+            return all;
+        }
+        try (Options options = new Options()) {
+            List<String> names =
+                    RocksDB.listColumnFamilies(options, directory.toString()).stream()
+                            .map(name -> new String(name, StandardCharsets.UTF_8))
+                            .toList();
+            return all.stream().filter(each -> names.contains(name(each))).toList();
+        } catch (RocksDBException e) {
+            closeOwned();
+            throw new StoreException("cannot open the map in " + directory, e);
+        }
+    }
+
+    /** A log that nobody reads. */
+    private static final class Silence extends Logger {
+        Silence() {
+            super(InfoLogLevel.FATAL_LEVEL);
+        }
+
+        @Override
+        protected void log(InfoLogLevel level, String message) {}
     }
 
     private static ColumnFamilyDescriptor descriptor(String name, ColumnFamilyOptions options) {
@@ -116,16 +204,22 @@ final class RocksRows implements Rows {
 
     @Override
     public byte @Nullable [] get(Family family, byte[] key) throws IOException {
+        if (!families.containsKey(family)) {
+            return null;
+        }
         try {
             return database.get(handle(family), key);
         } catch (RocksDBException e) {
-            throw new IOException("RocksDB cannot read a row", e);
+            throw new IOException("RocksDB cannot read a row in " + database.getName(), e);
         }
     }
 
     @Override
     public void scan(Family family, byte @Nullable [] from, byte @Nullable [] to, Visitor visitor)
             throws IOException {
+        if (!families.containsKey(family)) {
+            return;
+        }
         try (Slice end = to == null ? null : new Slice(to);
                 ReadOptions options = new ReadOptions()) {
             if (end != null) {
@@ -143,7 +237,7 @@ final class RocksRows implements Rows {
                 found.status();
             }
         } catch (RocksDBException e) {
-            throw new IOException("RocksDB cannot read rows", e);
+            throw new IOException("RocksDB cannot read rows in " + database.getName(), e);
         }
     }
 

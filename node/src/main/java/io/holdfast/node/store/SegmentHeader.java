@@ -64,12 +64,7 @@ record SegmentHeader(int segment, UUID store, long previousEnd) {
         }
         int version = in.getInt(8);
         if (version != VERSION) {
-            throw new StoreException(
-                    file
-                            + " is of journal format "
-                            + version
-                            + "; this program knows format "
-                            + VERSION);
+            throw StoreException.otherFormat("journal segment " + file, version, VERSION);
         }
         if (in.getInt(12) != checksum(bytes)) {
             throw new MalformedException("segment header checksum does not match");

@@ -19,10 +19,14 @@ final class SegmentReader implements AutoCloseable {
     private int windowBytes;
 
     SegmentReader(Path file) throws IOException {
+        this(file, WINDOW_BYTES);
+    }
+
+    SegmentReader(Path file, int windowBytes) throws IOException {
         this.file = file;
         channel = FileChannel.open(file, StandardOpenOption.READ);
         size = channel.size();
-        window = new byte[(int) Math.max(SegmentHeader.SIZE, Math.min(WINDOW_BYTES, size))];
+        window = new byte[(int) Math.max(SegmentHeader.SIZE, Math.min(windowBytes, size))];
     }
 
     Path file() {

@@ -56,6 +56,11 @@ final class SegmentUsage {
             return live;
         }
 
+        /** Whether so many more live bytes can be in the file. */
+        boolean hasRoomFor(long more) {
+            return live + more <= bytes - SegmentHeader.SIZE;
+        }
+
         /**
          * The part of what was written that is live, 0 to 1. The room that was left at the end,
          * because the next record did not fit, does not count as dead: moving the rest would leave

@@ -107,7 +107,12 @@ public record StoreOptions(
                 limits.cacheBytes(),
                 LOG_CACHE_BYTES,
                 READ_THREADS,
-                Files.readString(BOOT_ID).strip(),
+                currentBoot(),
                 limits.storeBytes());
+    }
+
+    /** Names the boot of this machine. */
+    static String currentBoot() throws IOException {
+        return Files.readString(BOOT_ID).strip();
     }
 }

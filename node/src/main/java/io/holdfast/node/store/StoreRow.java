@@ -53,14 +53,11 @@ record StoreRow(boolean clean, UUID store, long covered, long synced, String boo
     static StoreRow decode(byte[] bytes) throws StoreException {
         ByteBuffer in = ByteBuffer.wrap(bytes);
         int version = version(bytes);
-        if ((version != VERSION && version != WITHOUT_USAGE) || bytes.length < BOOT_ID) {
-            throw new StoreException(
-                    "the map is of format "
-                            + version
-                            + " ("
-                            + bytes.length
-                            + " bytes); this program knows format "
-                            + VERSION);
+        if (version != VERSION && version != WITHOUT_USAGE) {
+            throw StoreException.otherFormat("the map", version, VERSION);
+        }
+        if (bytes.length < BOOT_ID) {
+            throw new StoreException("the map's row of the store has " + bytes.length + " bytes");
         }
         return new StoreRow(
                 bytes[4] == 1,

@@ -6,11 +6,15 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.store.ExtentPage.Extent;
+import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.MalformedException;
 import io.holdfast.proto.peer.ShardId;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 /** Golden bytes: these mean these records, for ever. */
@@ -18,8 +22,8 @@ class FormatTest {
     private static final ShardId SHARD = new ShardId(0x01020304, 5);
     private static final HardState STATE = new HardState(0x1122334455667788L, 9, Standing.LEARNER);
 
-    private static String hex(byte[] bytes) {
-        return HexFormat.of().formatHex(bytes);
+    private static String hex(byte @Nullable [] bytes) {
+        return bytes == null ? "none" : HexFormat.of().formatHex(bytes);
     }
 
     /** A mark without its checksum, which the second half of each test covers. */
@@ -197,5 +201,114 @@ class FormatTest {
                                 + "0000000100000040"
                                 + "0000000200000050"
                                 + "62");
+    }
+
+    @Test
+    void usageRow() {
+        UsageRow row = new UsageRow(SHARD, 0x0a0b, 4112);
+
+        assertThat(UsageRow.decode(row.key(), row.value())).isEqualTo(row);
+        assertThat(hex(row.key())).isEqualTo("01020304" + "00000005" + "00000a0b");
+        assertThat(hex(row.value())).isEqualTo("0000000000001010");
+        assertThatThrownBy(() -> UsageRow.decode(row.key(), new byte[9]))
+                .isInstanceOf(MalformedException.class)
+                .hasMessageContaining("9 bytes");
+    }
+
+    /** The record kinds' layout is {@code EntryTest}'s; here is what the journal makes of one. */
+    @Test
+    void entryRecord() {
+        Entry entry = Rig.zero(SHARD, 3, 4, 5, 6);
+        byte[] header = entry.header().clone();
+        ByteBuffer.wrap(header).putInt(4, 0);
+
+        assertThat(hex(header))
+                .isEqualTo(
+                        "48464531"
+                                + "00000000"
+                                + "00000080"
+                                + "03"
+                                + "01"
+                                + "0000"
+                                + "01020304"
+                                + "00000005"
+                                + "0000000000000003"
+                                + "0000000000000004"
+                                + "0000000000000000"
+                                + "0000000000000005"
+                                + "00000006"
+                                + "00000001"
+                                + "00".repeat(64));
+        EntryHead head = EntryHead.read(ByteBuffer.wrap(entry.header()));
+        assertThat(head.length()).isEqualTo(128);
+        assertThat(head.kindName()).isEqualTo("ZERO");
+        assertThat(head.shard()).isEqualTo(SHARD.toString());
+        assertThat(head.epoch()).isEqualTo(3);
+        assertThat(head.sequence()).isEqualTo(4);
+        assertThat(head.block()).isEqualTo(5);
+        assertThat(head.count()).isEqualTo(6);
+        assertThat(head.layer()).isEqualTo(1);
+    }
+
+    @Test
+    void recordsOfAnotherVersionAreRefusedNamingBoth() {
+        byte[] mark = Mark.drop(SHARD).encode(Place.of(1, 64));
+        mark[3] = '2';
+        assertThatThrownBy(() -> Mark.decode(ByteBuffer.wrap(mark), Place.of(1, 64)))
+                .isInstanceOf(MalformedException.class)
+                .hasMessageContaining("version 2")
+                .hasMessageContaining("version 1");
+        byte[] entry = Rig.zero(SHARD, 3, 4, 5, 6).header().clone();
+        entry[3] = '2';
+        assertThatThrownBy(() -> Entry.decode(ByteBuffer.wrap(entry)))
+                .isInstanceOf(MalformedException.class)
+                .hasMessageContaining("version 2")
+                .hasMessageContaining("version 1");
+    }
+
+    @Test
+    void rowsAndSegmentsOfAnotherVersionAreRefusedNamingBoth() {
+        byte[] shard = new ShardRow(STATE, 3, 4, Place.of(1, 64), new byte[0]).encode();
+        shard[0] = 2;
+        assertThatThrownBy(() -> ShardRow.decode(shard))
+                .isInstanceOf(MalformedException.class)
+                .hasMessageContaining("version 2")
+                .hasMessageContaining("version 1");
+        byte[] store = new StoreRow(true, new UUID(1, 2), 1, 1, "b").encode();
+        store[3] = 9;
+        assertThatThrownBy(() -> StoreRow.decode(store))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("format 9")
+                .hasMessageContaining("format 2")
+                .extracting(e -> ((StoreException) e).kind())
+                .isEqualTo(StoreException.Kind.OTHER_FORMAT);
+        byte[] segment = new SegmentHeader(3, new UUID(1, 2), 0).encode();
+        segment[11] = 7;
+        assertThatThrownBy(() -> SegmentHeader.decode(segment, "0000000003.seg"))
+                .isInstanceOf(StoreException.class)
+                .hasMessageContaining("0000000003.seg")
+                .hasMessageContaining("format 7")
+                .hasMessageContaining("format 1");
+    }
+
+    /** A checkpoint is one batch of these rows; its families' names are part of the format. */
+    @Test
+    void checkpoint() throws IOException {
+        MemoryRows rows = new MemoryRows();
+        StoreRow row = new StoreRow(false, new UUID(1, 2), Place.of(1, 64), Place.of(2, 80), "b");
+        MapChanges changes = new MapChanges(List.of(), row);
+        changes.shards.put(SHARD, new ShardRow(STATE, 3, 4, Place.of(1, 64), new byte[] {8}));
+        changes.usage(SHARD, 7, 4112);
+        new MapDatabase(rows).write(changes);
+
+        assertThat(Rows.Family.values())
+                .extracting(Enum::name)
+                .containsExactly("EXTENTS", "SHARDS", "META", "USAGE");
+        assertThat(hex(rows.get(Rows.Family.META, new byte[] {'s', 't', 'o', 'r', 'e'})))
+                .isEqualTo(hex(row.encode()));
+        byte[] key = HexFormat.of().parseHex("01020304" + "00000005");
+        assertThat(hex(rows.get(Rows.Family.SHARDS, key))).startsWith("0102").endsWith("08");
+        byte[] usage = HexFormat.of().parseHex("01020304" + "00000005" + "00000007");
+        assertThat(hex(rows.get(Rows.Family.USAGE, usage))).isEqualTo("0000000000001010");
     }
 }

@@ -141,7 +141,13 @@ public final class Entry {
         int at = header.position();
         int magic = header.getInt(at);
         if (magic != MAGIC) {
-            throw new MalformedException("entry magic is 0x" + Integer.toHexString(magic));
+            throw new MalformedException(
+                    magic >>> Byte.SIZE == MAGIC >>> Byte.SIZE
+                            ? "entry of version "
+                                    + (char) (magic & 0xff)
+                                    + "; this program knows version "
+                                    + (char) (MAGIC & 0xff)
+                            : "entry magic is 0x" + Integer.toHexString(magic));
         }
         int length = header.getInt(at + 8);
         if (length < HEADER_SIZE || length > MAX_SIZE) {
