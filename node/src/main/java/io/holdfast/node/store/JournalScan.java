@@ -29,9 +29,9 @@ import org.slf4j.LoggerFactory;
  *       written (or the store was closed cleanly): the page cache cannot have lost them in the
  *       middle, so this is <em>corruption</em>.
  *   <li>No valid record stands after them, the machine has not been restarted, and they are not
- *       what a write leaves that ended half-way, which is the beginning of a record and then zeroes
- *       only: <em>corruption</em>. (A record that is complete but for its checksum, say. One whose
- *       own last bytes are zeroes cannot be told from a torn one.)
+ *       what a write leaves that ended half-way, which is the beginning of a record, or of the next
+ *       segment's header, and then zeroes only: <em>corruption</em>. (A record that is complete but
+ *       for its checksum, say. One whose own last bytes are zeroes cannot be told from a torn one.)
  *   <li>There are valid records after them, and the machine was restarted uncleanly: the unsynced
  *       tail reached the disk in part. It is cut. (The replicas here become learners, because their
  *       tails may be gone; so even if it was bit rot in synced bytes that no mark proved, nothing
@@ -207,7 +207,7 @@ final class JournalScan {
                             + ", but a valid record follows at "
                             + Place.text(later.first));
         }
-        if (later.garbage && !tailMayBeLost && !isTorn(place, later.end)) {
+        if (later.garbage && !tailMayBeLost && !isTorn(place, later)) {
             throw new StoreException(
                     "journal is damaged: "
                             + where
@@ -233,22 +233,27 @@ final class JournalScan {
      * @param first valid record, or {@link Place#NONE}
      * @param synced the furthest that a mark after the place claims to be synced
      * @param garbage whether anything but zeroes stands from the place on
+     * @param begin the first of it, to the word
      * @param end place behind the last byte that is not zero and in no valid record
      */
-    private record Later(long first, long synced, boolean garbage, long end) {}
+    private record Later(long first, long synced, boolean garbage, long begin, long end) {}
 
-    /** Whether a write that ended half-way leaves just this: a part of a record, then zeroes. */
-    private boolean isTorn(long place, long end) throws IOException {
-        Path file = files.get(Place.segment(place));
-        if (file == null || Place.segment(end) != Place.segment(place)) {
+    /**
+     * Whether a write that ended half-way leaves just this: a part of a record, or of the header of
+     * a segment that had just been begun, then zeroes.
+     */
+    private boolean isTorn(long place, Later later) throws IOException {
+        int segment = Place.segment(place);
+        int begun = Place.segment(later.begin);
+        Path file = files.get(begun);
+        if (file == null || begun != Place.segment(later.end)) {
             return false;
         }
-        long bytes = end - place;
-        if (Place.offset(place) == 0) {
-            return bytes <= SegmentHeader.SIZE;
+        if (Place.offset(later.begin) == 0) {
+            return begun <= segment + 1 && Place.offset(later.end) <= SegmentHeader.SIZE;
         }
         try (SegmentReader reader = new SegmentReader(file)) {
-            return isTorn(reader, Place.offset(place), bytes);
+            return later.begin == place && isTorn(reader, Place.offset(place), later.end - place);
         }
     }
 
@@ -271,6 +276,7 @@ final class JournalScan {
     private Later later(long place) throws IOException {
         long[] found = {Place.NONE, 0};
         boolean garbage = false;
+        long begin = place;
         long end = place;
         int from = Place.segment(place);
         Visitor claims =
@@ -302,6 +308,7 @@ final class JournalScan {
                         offset += Journal.ALIGNMENT;
                         continue;
                     }
+                    begin = garbage ? begin : Place.of(number, offset);
                     garbage = true;
                     int zeroes = Long.numberOfTrailingZeros(word) / Byte.SIZE;
                     end = Place.of(number, offset + Long.BYTES - zeroes);
@@ -309,7 +316,7 @@ final class JournalScan {
                 }
             }
         }
-        return new Later(found[0], found[1], garbage, end);
+        return new Later(found[0], found[1], garbage, begin, end);
     }
 
     private static long skip(SegmentReader reader, int number, long offset, Visitor claims)

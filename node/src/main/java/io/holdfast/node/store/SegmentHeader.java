@@ -63,6 +63,9 @@ record SegmentHeader(int segment, UUID store, long previousEnd) {
             throw new MalformedException("segment magic is 0x" + Long.toHexString(in.getLong(0)));
         }
         int version = in.getInt(8);
+        if (version == 0) {
+            throw new MalformedException("segment header has no version");
+        }
         if (version != VERSION) {
             throw StoreException.otherFormat("journal segment " + file, version, VERSION);
         }

@@ -232,6 +232,32 @@ class RecoveryTest {
         }
     }
 
+    /** A process killed as it began a segment (the simulator's seed 179608405704482). */
+    @Test
+    void aSegmentHeaderTornAtAnyByteIsCut() throws IOException {
+        Files.createDirectories(journal());
+        Entry first = Rig.write(Rig.SHARD, 1, 1, 0, 1);
+        ByteBuffer whole = ByteBuffer.allocate(8192);
+        whole.put(new SegmentHeader(1, STORE, 0).encode()).put(first.header()).put(first.payload());
+        long end = Place.of(1, Journal.padded(whole.position()));
+        Files.write(segment(), whole.array());
+        byte[] header = new SegmentHeader(2, STORE, end).encode();
+        // What is missing of the rest is zeroes all the same.
+        int complete = 48;
+        Path next = Segments.file(journal(), 2);
+
+        for (int cut = 1; cut <= complete; cut++) {
+            Files.write(next, Arrays.copyOf(Arrays.copyOf(header, cut), 8192));
+            List<Entry> seen = new ArrayList<>();
+            JournalScan.End at = scan(seen);
+            assertThat(seen).hasSize(1);
+            assertThat(at.place())
+                    .as("cut at %d", cut)
+                    .isEqualTo(cut == complete ? Place.of(2, SegmentHeader.SIZE) : end);
+            assertThat(Files.exists(next)).isEqualTo(cut == complete);
+        }
+    }
+
     @Test
     void aBitFlippedInAnyByteOfARecordIsNoticed() throws IOException {
         Files.createDirectories(journal());
