@@ -121,7 +121,8 @@ abstract class Request {
                     IO_ERROR,
                     POWER_LOSS,
                     UNKNOWN_SHARD,
-                    COPY_UNAVAILABLE ->
+                    COPY_UNAVAILABLE,
+                    INVALID ->
                     Outcome.IO_ERROR;
         };
     }

@@ -466,7 +466,7 @@ final class ShardChannel {
                 request.refused(refused);
                 client.pumpAfter(this);
             }
-            case NO_SPACE, IO_ERROR -> {
+            case NO_SPACE, IO_ERROR, INVALID -> {
                 abandon(request);
                 settle(request);
                 request.refused(refused);

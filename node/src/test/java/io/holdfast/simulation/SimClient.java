@@ -531,7 +531,7 @@ final class SimClient implements Replies {
                     }
                 }
                 case BUSY -> cluster.counters.add("busy", 1);
-                case IO_ERROR, UNKNOWN_SHARD, COPY_UNAVAILABLE ->
+                case IO_ERROR, UNKNOWN_SHARD, COPY_UNAVAILABLE, INVALID ->
                         throw new SimFailure("refusal", "unexpected " + refused);
                 case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE ->
                         end(number, one, new Ended(End.REFUSED, reply));

@@ -498,7 +498,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 check(cluster.options.faults().rot(), "refusal", "unexpected ", refused);
                 yield true;
             }
-            case UNKNOWN_SHARD -> throw new SimFailure("refusal", "unexpected " + refused);
+            case UNKNOWN_SHARD, INVALID -> throw new SimFailure("refusal", "unexpected " + refused);
         };
     }
 

@@ -63,6 +63,8 @@ final class SimReplica {
                                 shard,
                                 node.number,
                                 cluster.nodeNumbers(),
+                                SealedBlocks.LAYER,
+                                options.blocks(),
                                 options.syncWrites(),
                                 options.quorumReads(),
                                 options.exclusive(),

@@ -57,6 +57,7 @@ public enum Branch {
     TOO_MANY_PARKED,
     TOO_MANY_SYNC_WAITERS,
     NUMBERS_TOO_FAR_APART,
+    REQUEST_INVALID,
 
     // Copies of corrupt blocks
     COPY_FETCHED,

@@ -24,6 +24,12 @@ import org.jspecify.annotations.Nullable;
  * carried out, and applying them needs no decision.
  */
 final class ClientDesk {
+    /**
+     * Sessions and generations that the volume's first shard grants reach the others one by one;
+     * one that is so far ahead was never granted, and taking it would use all numbers up.
+     */
+    private static final int MAX_STEP = 1 << 20;
+
     /** Names a numbered write, to recognise its repetition through any connection. */
     private record Key(int session, long request) {}
 
@@ -149,6 +155,11 @@ final class ClientDesk {
     }
 
     void onRequest(int origin, ClientRequest request) {
+        if (!isPossible(request)) {
+            data.options.taken(Branch.REQUEST_INVALID);
+            refuse(origin, request, Refusal.INVALID);
+            return;
+        }
         switch (request) {
             case ClientRequest.Read read -> park(origin, read);
             case ClientRequest.Flush flush -> {
@@ -166,6 +177,26 @@ final class ClientDesk {
             case ClientRequest.Claim wish -> onClaim(origin, wish);
             case ClientRequest.Release release -> onRelease(origin, release);
         }
+    }
+
+    /**
+     * Whether it is one that a client of this volume may send. Whatever gets a number is applied by
+     * all replicas, whenever they start: what they could not bear must be refused before.
+     */
+    private boolean isPossible(ClientRequest request) {
+        return switch (request) {
+            case ClientRequest.Read read ->
+                    data.options.has(read.layer(), read.block(), read.count());
+            case ClientRequest.Write write ->
+                    data.options.has(write.layer(), write.block(), write.count());
+            case ClientRequest.Zero zero ->
+                    data.options.has(zero.layer(), zero.block(), zero.count());
+            case ClientRequest.OpenSession open ->
+                    open.session() <= (long) newestSession + MAX_STEP;
+            case ClientRequest.Claim wish -> wish.generation() - claim.generation() <= MAX_STEP;
+            case ClientRequest.CloseSession _, ClientRequest.Release _ -> true;
+            case ClientRequest.Flush _, ClientRequest.AskHolder _ -> true;
+        };
     }
 
     private void park(int origin, ClientRequest request) {

@@ -362,7 +362,11 @@ public final class Replica {
                     leading.onInstallReply(from, reply, nowNanos);
                 }
             }
-            case FetchBlock fetch -> data.outbox.add(new Effect.SendCopy(from, fetch));
+            case FetchBlock fetch -> {
+                if (options.has(fetch.layer(), fetch.block(), 1)) {
+                    data.outbox.add(new Effect.SendCopy(from, fetch));
+                }
+            }
             case FetchedBlock copy -> {
                 Leadership leading = leads(copy, nowNanos);
                 if (leading != null) {

@@ -8,6 +8,8 @@ import java.util.List;
  *
  * @param self this node's number
  * @param replicas node numbers of all replicas, {@code self} among them, in campaign order
+ * @param layer of the volume's blocks; requests for another are refused
+ * @param blocks of the volume; requests for what lies behind them are refused
  * @param syncWrites durability=sync: a write commits when a majority has synced it
  * @param quorumReads reads=quorum: every batch of reads is confirmed by a majority instead of by
  *     the lease
@@ -18,6 +20,8 @@ public record ReplicaOptions(
         ShardId shard,
         int self,
         List<Integer> replicas,
+        int layer,
+        long blocks,
         boolean syncWrites,
         boolean quorumReads,
         boolean exclusive,
@@ -29,6 +33,11 @@ public record ReplicaOptions(
         if (!replicas.contains(self)) {
             throw new IllegalArgumentException("node " + self + " is not among " + replicas);
         }
+    }
+
+    /** Whether there are such blocks. */
+    boolean has(int ofLayer, long block, int count) {
+        return ofLayer == layer && block <= blocks - count;
     }
 
     void taken(Branch branch) {

@@ -8,6 +8,7 @@ import io.holdfast.node.replica.ReplicaOptions;
 import io.holdfast.node.replica.Timing;
 import io.holdfast.proto.catalogue.Catalogue;
 import io.holdfast.proto.catalogue.Volume;
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ShardId;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
@@ -129,6 +130,8 @@ public final class ReplicaKeeper {
                         shard,
                         self,
                         placed.replicas(),
+                        volume.layer(),
+                        Math.ceilDiv(volume.sizeBytes(), Blocks.SIZE),
                         volume.durability() == Volume.Durability.SYNC,
                         volume.reads() == Volume.Reads.QUORUM,
                         volume.attach() == Volume.Attach.EXCLUSIVE,

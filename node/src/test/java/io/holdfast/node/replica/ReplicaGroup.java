@@ -24,6 +24,11 @@ final class ReplicaGroup {
     static final ShardId SHARD = new ShardId(1, 0);
     static final long MS = 1_000_000;
 
+    /** Of the volume. */
+    static final int LAYER = 1;
+
+    static final int BLOCKS = 100;
+
     /** Who asks in these tests; also the connection that replies go to. */
     static final int CLIENT = 9;
 
@@ -60,6 +65,8 @@ final class ReplicaGroup {
                                     SHARD,
                                     node,
                                     nodes,
+                                    LAYER,
+                                    BLOCKS,
                                     false,
                                     false,
                                     exclusive,

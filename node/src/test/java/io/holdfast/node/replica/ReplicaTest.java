@@ -58,6 +58,53 @@ class ReplicaTest {
         assertThat(replies.getFirst()).isInstanceOf(ClientReply.Done.class);
     }
 
+    /** What gets a number is applied at every start: a wild one would stop all nodes for good. */
+    @Test
+    void whatNoClientOfTheVolumeAsksForIsRefused() {
+        group.run(600);
+        int session = openSession(group);
+        int layer = ReplicaGroup.LAYER;
+        long end = ReplicaGroup.BLOCKS;
+        List<ClientRequest> wild =
+                List.of(
+                        write(session, 1, end),
+                        write(session, 2, Blocks.END - 1),
+                        zero(session, 3, layer, end - 1, 2),
+                        zero(session, 4, layer + 1, 0, 1),
+                        read(layer, end - 1, 2),
+                        read(layer, Blocks.END - 1, 1),
+                        read(layer + 1, 0, 1),
+                        new ClientRequest.OpenSession(ReplicaGroup.SHARD, 1, 5, Integer.MAX_VALUE),
+                        new ClientRequest.Claim(
+                                ReplicaGroup.SHARD, 1, 6, session, "a", Long.MAX_VALUE, false));
+        for (ClientRequest each : wild) {
+            assertThat(group.ask(1, each))
+                    .as("%s", each)
+                    .singleElement()
+                    .extracting(reply -> ((ClientReply.Refused) reply).why())
+                    .isEqualTo(Refusal.INVALID);
+        }
+        assertThat(openSession(group)).isEqualTo(session + 1);
+        assertDone(group.ask(1, write(session, 7, end - 1)));
+        assertThat(group.effects(2, new Event.FromPeer(1, fetch(layer, end)))).isEmpty();
+        assertThat(group.effects(2, new Event.FromPeer(1, fetch(layer, end - 1))))
+                .hasOnlyElementsOfType(Effect.SendCopy.class);
+    }
+
+    private static ReplicaMessage.FetchBlock fetch(int layer, long block) {
+        return new ReplicaMessage.FetchBlock(ReplicaGroup.SHARD, 1, 1, layer, block);
+    }
+
+    private static ClientRequest.Read read(int layer, long block, int count) {
+        return new ClientRequest.Read(ReplicaGroup.SHARD, 1, 1, layer, block, count, 0);
+    }
+
+    private static ClientRequest.Zero zero(
+            int session, long request, int layer, long block, int count) {
+        return new ClientRequest.Zero(
+                ReplicaGroup.SHARD, 1, request, session, 1, 0, layer, block, count, true, false);
+    }
+
     @Test
     void firstInCampaignOrderLeads() {
         group.run(600);
@@ -130,11 +177,7 @@ class ReplicaTest {
         group.step(3, new Event.RoomChanged(Room.NONE));
         group.run(200);
         assertThat(refusal(group.ask(1, write(session, 2, 8)))).isEqualTo(Refusal.NO_SPACE);
-        assertDone(
-                group.ask(
-                        1,
-                        new ClientRequest.Zero(
-                                ReplicaGroup.SHARD, 1, 3, session, 0, 0, 0, 7, 1, true, false)));
+        assertDone(group.ask(1, zero(session, 3, ReplicaGroup.LAYER, 7, 1)));
         group.step(3, new Event.RoomChanged(Room.SOON));
         group.run(200);
         assertThat(refusal(group.ask(1, write(session, 4, 8)))).isEqualTo(Refusal.BUSY);

@@ -19,6 +19,9 @@ public final class Blocks {
      */
     public static final int SEALED_SIZE = SIZE + TAG_SIZE;
 
+    /** No block has this number or a larger one: byte offsets fit a long. */
+    public static final long END = 1L << (63 - SHIFT);
+
     /** Most blocks one entry may carry (256 KiB); a larger write becomes several entries. */
     public static final int MAX_PER_ENTRY = 64;
 

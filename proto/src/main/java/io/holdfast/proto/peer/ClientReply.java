@@ -87,7 +87,12 @@ public sealed interface ClientReply extends PeerMessage {
          * The copy of a block that was asked for cannot be had now: its node does not answer, or
          * has another version. Ask for another copy, or for this one later.
          */
-        COPY_UNAVAILABLE(10);
+        COPY_UNAVAILABLE(10),
+        /**
+         * Asks for what cannot be: blocks behind the volume's end, another layer, a number that was
+         * never granted. No honest client of this volume does.
+         */
+        INVALID(11);
 
         public final int code;
 

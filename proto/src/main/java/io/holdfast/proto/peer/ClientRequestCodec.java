@@ -190,7 +190,7 @@ final class ClientRequestCodec {
      *    8 lowWater
      *    8 generation
      *    4 layer
-     *    8 block            block + count fits a long
+     *    8 block            block + count at most 2^51
      *    4 count            1 to Blocks.MAX_PER_ENTRY
      *   16 nonce            key id 4 (from 1), session 4 (from 1), counter 8
      *    8 expectedSequence -1: unconditional; else count is 1
@@ -254,7 +254,7 @@ final class ClientRequestCodec {
      *    8 lowWater
      *    8 generation
      *    4 layer
-     *    8 block            block + count fits a long
+     *    8 block            block + count at most 2^51
      *    4 count            1 to Blocks.MAX_PER_ZERO
      *    1 trim
      *    1 fua
@@ -295,7 +295,7 @@ final class ClientRequestCodec {
      *    4 client
      *    8 request
      *    4 layer
-     *    8 block            block + count fits a long
+     *    8 block            block + count at most 2^51
      *    4 count            1 to Blocks.MAX_PER_READ
      *    4 copy             0: the leader's own; else a node, and count is 1
      * </pre>

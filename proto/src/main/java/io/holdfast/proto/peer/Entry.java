@@ -207,7 +207,7 @@ public final class Entry {
         if (blocks ? count < 1 || count > most : count != 0) {
             throw new MalformedException(kind + " entry of " + count + " blocks");
         }
-        if (block < 0 || block > Long.MAX_VALUE - count || layer < 0) {
+        if (block < 0 || block > Blocks.END - count || layer < 0) {
             throw new MalformedException("entry at block " + block + " of layer " + layer);
         }
         boolean fits =

@@ -96,9 +96,9 @@ final class FieldReader {
         return naturalLong("block");
     }
 
-    /** Block after the last one of a range that must not pass the largest number. */
+    /** Block after the last one of a range that must not pass {@link Blocks#END}. */
     long endOf(long block, int count) {
-        if (block > Long.MAX_VALUE - count) {
+        if (block > Blocks.END - count) {
             throw malformed("block", block + " with count " + count);
         }
         return block + count;

@@ -376,7 +376,7 @@ final class ReplicaMessageCodec {
      *    8 epoch
      *    8 fetch            from 1
      *    4 layer
-     *    8 block            block + 1 fits a long
+     *    8 block            block + 1 at most 2^51
      * </pre>
      */
     private static void fetchBlock(FetchBlock m, ByteBuf out) {
@@ -405,7 +405,7 @@ final class ReplicaMessageCodec {
      *    8 epoch
      *    8 fetch            from 1
      *    4 layer
-     *    8 block            block + 1 fits a long
+     *    8 block            block + 1 at most 2^51
      *    8 sequence
      *   16 nonce            key id 4, session 4, counter 8; all 0: zeroes
      *    1 intact           only with a payload, or of zeroes

@@ -106,7 +106,7 @@ final class Messages {
         maker(
                 InstallReply.class,
                 r -> new InstallReply(shard(r), num(r), num(r), cursor(r), bool(r)));
-        maker(FetchBlock.class, r -> new FetchBlock(shard(r), num(r), pos(r), nat(r), num(r) >> 1));
+        maker(FetchBlock.class, r -> new FetchBlock(shard(r), num(r), pos(r), nat(r), block(r)));
         maker(
                 FetchedBlock.class,
                 r -> {
@@ -117,7 +117,7 @@ final class Messages {
                             num(r),
                             pos(r),
                             nat(r),
-                            num(r) >> 1,
+                            block(r),
                             num(r),
                             zero ? Nonce.NONE : nonce(r),
                             (zero || follows) && bool(r),
@@ -142,7 +142,7 @@ final class Messages {
                             num(r),
                             num(r),
                             nat(r),
-                            num(r) >> 1,
+                            block(r),
                             count,
                             nonce(r),
                             count == 1 && bool(r) ? num(r) : ClientRequest.UNCONDITIONAL,
@@ -160,7 +160,7 @@ final class Messages {
                                 num(r),
                                 num(r),
                                 nat(r),
-                                num(r) >> 1,
+                                block(r),
                                 1 + r.nextInt(Blocks.MAX_PER_ZERO),
                                 bool(r),
                                 bool(r)));
@@ -174,7 +174,7 @@ final class Messages {
                             nat(r),
                             pos(r),
                             nat(r),
-                            num(r) >> 1,
+                            block(r),
                             own ? 1 + r.nextInt(Blocks.MAX_PER_READ) : 1,
                             own ? ClientRequest.OWN_COPY : nat(r));
                 });
@@ -194,7 +194,7 @@ final class Messages {
         maker(
                 Data.class,
                 r -> {
-                    long block = num(r) >> 1;
+                    long block = block(r);
                     List<Run> runs = new ArrayList<>();
                     for (int i = 1 + r.nextInt(4); i > 0; i--) {
                         int count = 1 + r.nextInt(3);
@@ -249,15 +249,15 @@ final class Messages {
     static Entry entry(Random r, ShardId shard, EntryKind kind, long sequence, int flags) {
         Entry.Builder builder =
                 Entry.builder(shard, kind)
-                        .at(1 + (num(r) >> 1), sequence, num(r))
+                        .at(pos(r), sequence, num(r))
                         .request(nat(r), num(r), num(r), num(r))
                         .flags(flags);
         int count = 1 + r.nextInt(2);
         switch (kind) {
             case WRITE ->
-                    builder.blocks(nat(r), num(r) >> 1, count)
+                    builder.blocks(nat(r), block(r), count)
                             .sealed(nonce(r), bytes(r, count * Blocks.SEALED_SIZE));
-            case ZERO -> builder.blocks(nat(r), num(r) >> 1, count);
+            case ZERO -> builder.blocks(nat(r), block(r), count);
             case CLAIM -> builder.payload(bytes(r, 13 + r.nextInt(20)));
             case NOOP, OPEN_SESSION, CLOSE_SESSION, RELEASE, POWER_LOSS -> {}
         }
@@ -287,6 +287,11 @@ final class Messages {
     /** A long from 0, of any number of bits. */
     private static long num(Random r) {
         return r.nextLong() >>> (1 + r.nextInt(63));
+    }
+
+    /** Room is left behind it for a range. */
+    private static long block(Random r) {
+        return num(r) >> (Blocks.SHIFT + 1);
     }
 
     private static long pos(Random r) {
