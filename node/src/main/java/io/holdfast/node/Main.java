@@ -62,6 +62,13 @@ public final class Main {
             node.start();
             Runtime.getRuntime()
                     .addShutdownHook(Thread.ofPlatform().name("stop").unstarted(() -> end(node)));
+        } catch (KeyException e) {
+            complain(
+                    e.getMessage()
+                            + "; put that key back into "
+                            + config.clusterKeyFile()
+                            + " and start again");
+            System.exit(UNUSABLE);
         } catch (IOException | RuntimeException e) {
             LOG.error("{} cannot start: {}", config.self().id(), e.getMessage(), e);
             System.exit(FAILED);

@@ -5,6 +5,7 @@ import io.holdfast.client.ClusterExports;
 import io.holdfast.client.ShardLinks;
 import io.holdfast.client.admin.ProgramVersion;
 import io.holdfast.client.crypto.ClusterKey;
+import io.holdfast.client.crypto.KeyException;
 import io.holdfast.client.nbd.NbdLimits;
 import io.holdfast.client.nbd.NbdServer;
 import io.holdfast.config.NodeConfig;
@@ -110,8 +111,10 @@ final class Node {
      *
      * @param fatal called when an invariant is broken; must end the process
      * @throws IOException when the data directory cannot be used
+     * @throws KeyException when the key is not that of the volumes this node knows
      */
-    Node(NodeConfig config, ClusterKey key, Consumer<Throwable> fatal) throws IOException {
+    Node(NodeConfig config, ClusterKey key, Consumer<Throwable> fatal)
+            throws IOException, KeyException {
         this.config = config;
         int self = config.self().number();
         List<Integer> nodes = config.nodes().stream().map(Member::number).toList();
@@ -122,6 +125,7 @@ final class Node {
         thread = new DataThread(eventLoop, fatal);
         store = new JournalStore(config.dataDirectory(), StoreOptions.of(config.limits()), thread);
         coordinator = new AtomixCoordinator(config);
+        key.requireOpensOneOf(coordinator.catalogue().volumes());
         Parts parts = new Parts(key);
         loop = new DataLoop(thread, self, nodes, store, Timing.DEFAULT, metrics.runtime(), parts);
         links = Objects.requireNonNull(parts.links);

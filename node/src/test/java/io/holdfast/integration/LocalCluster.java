@@ -59,15 +59,19 @@ final class LocalCluster extends TestCluster {
 
     /** Starts whatever does not run and waits until it serves. */
     void up() {
-        launcher(
-                        "up",
-                        "--dir",
-                        dir.toString(),
-                        "--nodes",
-                        Integer.toString(nodes),
-                        "--base-port",
-                        Integer.toString(basePort))
-                .succeeds();
+        tryUp().succeeds();
+    }
+
+    /** The same, and it may fail. */
+    Tool.Result tryUp() {
+        return launcher(
+                "up",
+                "--dir",
+                dir.toString(),
+                "--nodes",
+                Integer.toString(nodes),
+                "--base-port",
+                Integer.toString(basePort));
     }
 
     @Override

@@ -3,6 +3,7 @@ package io.holdfast.integration;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -55,6 +56,25 @@ class OutageIT {
                 NbdWriter.assertAllThere(cluster.nbdUri(1 + round % 3, "data"), acked);
             }
             cluster.assertReplicasEqual("data");
+        }
+    }
+
+    @Test
+    void aNodeDoesNotStartWithAnotherKeyThanItsVolumes() throws IOException {
+        try (LocalCluster cluster = LocalCluster.start(dir.resolve("cluster"), 1)) {
+            cluster.cli("volume", "create", "data", "--size", "64M").succeeds();
+            cluster.kill(1);
+            Path key = cluster.dir().resolve("cluster.key");
+            byte[] right = Files.readAllBytes(key);
+            Files.writeString(key, "0123456789abcdef".repeat(4) + "\n");
+            Tool.Result refused = cluster.tryUp();
+            assertThat(refused.exit()).isEqualTo(1);
+            assertThat(refused.output())
+                    .contains("opens none of the cluster's volumes (1)")
+                    .contains(key.toString());
+            Files.write(key, right);
+            cluster.up();
+            assertThat(cluster.cli("volume", "list").succeeds().output()).contains("data");
         }
     }
 

@@ -1,5 +1,6 @@
 package io.holdfast.client.crypto;
 
+import io.holdfast.proto.catalogue.Volume;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.SeekableByteChannel;
@@ -16,6 +17,7 @@ import java.security.InvalidKeyException;
 import java.security.SecureRandom;
 import java.util.Arrays;
 import java.util.Base64;
+import java.util.Collection;
 import java.util.EnumSet;
 import java.util.HexFormat;
 import java.util.Set;
@@ -212,6 +214,31 @@ public final class ClusterKey {
                     "volume key " + id + " is damaged or was wrapped with another cluster key");
         } catch (GeneralSecurityException e) {
             throw new IllegalStateException("this JDK cannot unwrap keys (AESWrap)", e);
+        }
+    }
+
+    /**
+     * Refuses to go on with a key that opens none of the volumes: whoever has it cannot serve them,
+     * and would wrap new ones with it.
+     *
+     * @throws KeyException when there are volumes, and this is not their key
+     */
+    public void requireOpensOneOf(Collection<Volume> volumes) throws KeyException {
+        KeyException last = null;
+        for (Volume volume : volumes) {
+            try {
+                unwrap(volume.keyId(), volume.wrappedKey());
+                return;
+            } catch (KeyException e) {
+                last = e;
+            }
+        }
+        if (last != null) {
+            throw new KeyException(
+                    "the cluster key opens none of the cluster's volumes ("
+                            + volumes.size()
+                            + "): it is not the one they were made with",
+                    last);
         }
     }
 

@@ -3,11 +3,13 @@ package io.holdfast.client.crypto;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.holdfast.proto.catalogue.Volume;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -49,6 +51,35 @@ final class ClusterKeyTest {
                 .isInstanceOf(KeyException.class);
         assertThatThrownBy(() -> cluster.unwrap(1, "?")).isInstanceOf(KeyException.class);
         assertThatThrownBy(() -> cluster.unwrap(1, "")).isInstanceOf(KeyException.class);
+    }
+
+    @Test
+    void aKeyThatOpensNoVolumeIsRefusedWhereThereAreSome() throws Exception {
+        ClusterKey cluster = ClusterKey.create(directory.resolve("a"));
+        ClusterKey other = ClusterKey.create(directory.resolve("b"));
+        List<Volume> volumes = List.of(volume(1, other), volume(2, cluster), volume(3, cluster));
+        cluster.requireOpensOneOf(volumes);
+        cluster.requireOpensOneOf(List.of());
+        assertThatThrownBy(() -> other.requireOpensOneOf(volumes.subList(1, 3)))
+                .isInstanceOf(KeyException.class)
+                .hasMessageContaining("none of the cluster's volumes (2)");
+    }
+
+    private static Volume volume(int number, ClusterKey key) {
+        return new Volume(
+                number,
+                "v" + number,
+                1 << 20,
+                Volume.DEFAULT_STRIPE_BYTES,
+                Volume.Durability.FLUSH,
+                Volume.Attach.SHARED,
+                Volume.Reads.LEASE,
+                30,
+                Volume.State.READY,
+                1,
+                1,
+                key.wrap(VolumeKey.generate(1)),
+                List.of(new Volume.Shard(0, List.of(1), 1, 1)));
     }
 
     @Test
