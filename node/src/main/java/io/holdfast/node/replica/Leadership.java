@@ -97,12 +97,17 @@ final class Leadership {
         return lastSentNanos;
     }
 
+    /** Since when a majority of voters has followed, at least. */
     private long confirmedNanos() {
+        return answeredNanos(false);
+    }
+
+    private long answeredNanos(boolean learnersToo) {
         long[] values = new long[followers.size() + 1];
         values[followers.size()] = Long.MAX_VALUE;
         for (int i = 0; i < followers.size(); i++) {
             Progress follower = followers.get(i);
-            values[i] = follower.learner ? Long.MIN_VALUE : follower.confirmedNanos;
+            values[i] = follower.learner && !learnersToo ? Long.MIN_VALUE : follower.confirmedNanos;
         }
         return Quorum.reachedBy(data.options.majority(), values);
     }
@@ -116,9 +121,15 @@ final class Leadership {
         return data.options.quorumReads() ? confirmedNanos() >= neededNanos : hasLease(nowNanos);
     }
 
-    /** Nobody has followed for so long that others may have a leader by now. */
+    /**
+     * Nobody has followed for so long that others may have a leader by now. Learners count as
+     * followers: after a power loss of a majority all others are that, and what they get from this
+     * leader, extent by extent perhaps, makes them voters again. Without it they would be replicas
+     * with half a map, of which none may lead nor elect, for good.
+     */
     boolean isForsaken(long nowNanos) {
-        return nowNanos - 2 * timing.pausedNanos() > Math.max(confirmedNanos(), electedNanos);
+        long answered = Math.max(answeredNanos(true), electedNanos);
+        return nowNanos - 2 * timing.pausedNanos() > answered;
     }
 
     // ---- commit

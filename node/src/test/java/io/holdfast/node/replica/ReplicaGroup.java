@@ -6,6 +6,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -46,10 +47,17 @@ final class ReplicaGroup {
     /** Nodes whose disk can read no block. */
     final Set<Integer> unreadable = new TreeSet<>();
 
+    /** Nodes that follow, and get no further: a catch-up that takes its time. */
+    final Set<Integer> catchingUp = new TreeSet<>();
+
     private long nowNanos = 1000 * MS;
     private long lastRequest;
 
     ReplicaGroup(int size, boolean exclusive) {
+        this(size, exclusive, HardState.FRESH);
+    }
+
+    ReplicaGroup(int size, boolean exclusive, HardState state) {
         List<Integer> nodes = new ArrayList<>();
         for (int node = 1; node <= size; node++) {
             nodes.add(node);
@@ -73,7 +81,7 @@ final class ReplicaGroup {
                                     Timing.DEFAULT,
                                     Limits.DEFAULT,
                                     Branch.Listener.NONE),
-                            Recovered.nothing(HardState.FRESH),
+                            Recovered.nothing(state),
                             (layer, block, count) -> map.getOrDefault(block, 0L),
                             nowNanos));
         }
@@ -105,8 +113,10 @@ final class ReplicaGroup {
     void run(long millis) {
         for (long end = nowNanos + millis * MS; nowNanos < end; nowNanos += 20 * MS) {
             for (int node : replicas.keySet()) {
-                step(node, new Event.Tick());
-                step(node, new Event.TurnEnd());
+                if (!catchingUp.contains(node)) {
+                    step(node, new Event.Tick());
+                    step(node, new Event.TurnEnd());
+                }
             }
             settle();
         }
@@ -137,7 +147,13 @@ final class ReplicaGroup {
     private void settle() {
         while (!network.isEmpty()) {
             Delivery next = network.removeFirst();
-            if (!cut.contains(next.from()) && !cut.contains(next.to())) {
+            if (cut.contains(next.from()) || cut.contains(next.to())) {
+                continue;
+            }
+            if (catchingUp.contains(next.to())
+                    && next.message() instanceof ReplicaMessage.Append append) {
+                send(next.to(), next.from(), stillLearning(append));
+            } else {
                 step(next.to(), new Event.FromPeer(next.from(), next.message()));
                 step(next.to(), new Event.TurnEnd());
             }
@@ -202,6 +218,11 @@ final class ReplicaGroup {
             case Effect.InstallBase base -> throw new AssertionError(base);
             case Effect.StartOver startOver -> throw new AssertionError(startOver);
         }
+    }
+
+    private static ReplicaMessage.AppendReply stillLearning(ReplicaMessage.Append append) {
+        return new ReplicaMessage.AppendReply(
+                SHARD, append.epoch(), true, 0, 0, 0, 0, true, Room.ENOUGH, append.sentNanos());
     }
 
     private ReplicaMessage.FetchedBlock fetched(int node, ReplicaMessage.FetchBlock fetch) {

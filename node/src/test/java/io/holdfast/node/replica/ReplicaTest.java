@@ -360,6 +360,30 @@ class ReplicaTest {
         assertThat(group.map(2)).containsKey(8L).isEqualTo(group.map(3));
     }
 
+    /** Seen on real disks: it stepped down, and the others had half a map each. */
+    @Test
+    void leaderAfterAPowerLossOfAllStaysWhileTheOthersCatchUp() {
+        ReplicaGroup lost =
+                new ReplicaGroup(
+                        3, false, HardState.FRESH.withStanding(HardState.Standing.LEARNER));
+        lost.catchingUp.addAll(List.of(2, 3));
+        lost.run(20_000);
+        ReplicaStatus elected = lost.status(1);
+        assertThat(elected.leader()).isEqualTo(1);
+        lost.run(20_000);
+        assertThat(lost.status(1).promised()).isEqualTo(elected.promised());
+        assertThat(lost.status(1).leader()).isEqualTo(1);
+        lost.catchingUp.clear();
+        lost.run(1000);
+        assertThat(lost.leader()).isEqualTo(1);
+        assertDone(lost.ask(1, write(openSession(lost), 1, 7)));
+        // Who hears nothing steps down as before.
+        lost.cut(2);
+        lost.cut(3);
+        lost.run(5000);
+        assertThat(lost.status(1).leader()).isZero();
+    }
+
     /** Extents of lost entries would be newer for ever than what is written in their place. */
     @Test
     void replicaThatCatchesUpStartsOverWhenEntriesWereLostWithPower() {
