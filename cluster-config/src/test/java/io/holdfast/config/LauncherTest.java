@@ -351,6 +351,12 @@ class LauncherTest {
         assertThat(output).contains("--nodes needs a value");
         assertThat(bash("up --base-port 80")).isEqualTo(2);
         assertThat(output).contains("--base-port 80: needs a port from 3032 to 63500");
+        assertThat(bash("up --base-port 08809")).isEqualTo(2);
+        assertThat(output).contains("--base-port 08809: needs a port from 3032 to 63500");
+        assertThat(bash("up --base-port ''")).isEqualTo(2);
+        assertThat(output).contains("--base-port needs a value");
+        assertThat(bash("down --dir ''")).isEqualTo(2);
+        assertThat(output).contains("--dir needs a value");
         assertThat(bash("down --force")).isEqualTo(2);
         assertThat(bash("run_node")).isEqualTo(2);
         assertThat(output).contains("node needs --config FILE");
@@ -387,6 +393,18 @@ class LauncherTest {
         } finally {
             stranger.destroyForcibly().waitFor();
         }
+    }
+
+    @Test
+    void wipesNoFolderThatOnlyLooksLikeANodes() throws Exception {
+        assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
+        Path copy = Files.createDirectory(dir.resolve("node-backup"));
+        Files.createDirectory(dir.resolve("node-2"));
+        assertThat(bash("down --wipe --yes --dir " + dir)).isZero();
+        assertThat(output).contains("has other files in it and stays");
+        assertThat(dir.resolve("node-1")).doesNotExist();
+        assertThat(copy).exists();
+        assertThat(dir.resolve("node-2")).exists();
     }
 
     @Test
