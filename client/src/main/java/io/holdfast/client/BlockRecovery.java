@@ -1,7 +1,6 @@
 package io.holdfast.client;
 
 import io.holdfast.client.BlockDevice.Outcome;
-import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientReply.Refused;
@@ -117,33 +116,18 @@ final class BlockRecovery {
         }
     }
 
-    private final class CopyRead extends Request {
+    private final class CopyRead extends ReadRequest {
         private final int copy;
 
         CopyRead(int copy) {
-            super(BlockRecovery.this.channel, BlockRecovery.this.deadlineNanos);
+            super(
+                    client,
+                    BlockRecovery.this.channel,
+                    BlockRecovery.this.deadlineNanos,
+                    block,
+                    1,
+                    copy);
             this.copy = copy;
-        }
-
-        @Override
-        boolean sequenced() {
-            return false;
-        }
-
-        @Override
-        int sizeBytes() {
-            return Blocks.SEALED_SIZE;
-        }
-
-        @Override
-        ClientRequest make(long newNumber, long lowWater) {
-            return new ClientRequest.Read(
-                    channel.id, client.number(), newNumber, client.layer(), block, 1, copy);
-        }
-
-        @Override
-        boolean accepts(ClientReply reply) {
-            return VolumeClient.isAnswer(reply, block, 1);
         }
 
         @Override

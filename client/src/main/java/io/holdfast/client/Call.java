@@ -339,7 +339,7 @@ final class Call {
         }
     }
 
-    private final class ReadPiece extends Request {
+    private final class ReadPiece extends ReadRequest {
         private final long first;
         private final int count;
         private final long from;
@@ -351,38 +351,17 @@ final class Call {
         private Outcome worstOfMissing = Outcome.OK;
 
         ReadPiece(long first, int count, long from, long to) {
-            super(client.channelOf(first), Call.this.deadlineNanos);
+            super(
+                    client,
+                    client.channelOf(first),
+                    Call.this.deadlineNanos,
+                    first,
+                    count,
+                    ClientRequest.OWN_COPY);
             this.first = first;
             this.count = count;
             this.from = from;
             this.to = to;
-        }
-
-        @Override
-        boolean sequenced() {
-            return false;
-        }
-
-        @Override
-        int sizeBytes() {
-            return count * Blocks.SEALED_SIZE;
-        }
-
-        @Override
-        ClientRequest make(long newNumber, long lowWater) {
-            return new ClientRequest.Read(
-                    channel.id,
-                    client.number(),
-                    newNumber,
-                    client.layer(),
-                    first,
-                    count,
-                    ClientRequest.OWN_COPY);
-        }
-
-        @Override
-        boolean accepts(ClientReply reply) {
-            return VolumeClient.isAnswer(reply, first, count);
         }
 
         @Override

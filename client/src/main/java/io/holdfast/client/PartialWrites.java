@@ -132,36 +132,15 @@ final class PartialWrites {
             next();
         }
 
-        private final class BlockRead extends Request {
+        private final class BlockRead extends ReadRequest {
             BlockRead() {
-                super(BlockQueue.this.channel, BlockQueue.this.deadlineNanos());
-            }
-
-            @Override
-            boolean sequenced() {
-                return false;
-            }
-
-            @Override
-            int sizeBytes() {
-                return Blocks.SEALED_SIZE;
-            }
-
-            @Override
-            ClientRequest make(long newNumber, long lowWater) {
-                return new ClientRequest.Read(
-                        channel.id,
-                        client.number(),
-                        newNumber,
-                        client.layer(),
+                super(
+                        client,
+                        BlockQueue.this.channel,
+                        BlockQueue.this.deadlineNanos(),
                         block,
                         1,
                         ClientRequest.OWN_COPY);
-            }
-
-            @Override
-            boolean accepts(ClientReply reply) {
-                return VolumeClient.isAnswer(reply, block, 1);
             }
 
             @Override

@@ -15,12 +15,10 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
-import io.holdfast.proto.peer.ReplicaMessage.FetchBlock;
 import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
 import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -250,19 +248,7 @@ final class SimReplica {
     }
 
     private void sendCopy(Effect.SendCopy send, Store.Copy copy) {
-        FetchBlock fetch = send.fetch();
-        send(
-                send.to(),
-                new FetchedBlock(
-                        shard,
-                        fetch.epoch(),
-                        fetch.fetch(),
-                        fetch.layer(),
-                        fetch.block(),
-                        copy.run().sequence(),
-                        copy.run().nonce(),
-                        copy.intact(),
-                        copy.run().payload()));
+        send(send.to(), copy.answer(send.fetch()));
     }
 
     private void takeCopy(Effect.TakeCopy take, Store.Copy here) {
@@ -274,12 +260,8 @@ final class SimReplica {
             reply(take.origin(), refused(request, ClientReply.Refusal.COPY_UNAVAILABLE));
             return;
         }
-        ClientReply.Run run =
-                new ClientReply.Run(
-                        request.block(), 1, there.sequence(), there.nonce(), there.payload());
-        if (there.intact()
-                && !Arrays.equals(here.run().payload(), there.payload())
-                && store.repair(request.layer(), run)) {
+        ClientReply.Run run = there.run();
+        if (here.isMendedBy(there) && store.repair(request.layer(), run)) {
             cluster.counters.add("blocks repaired", 1);
         }
         reply(take.origin(), data(request, List.of(run)));

@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import io.holdfast.proto.peer.ShardId;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -168,6 +169,29 @@ public interface Store extends AutoCloseable {
          */
         public boolean isOfSameWrite(ReplicaMessage.FetchedBlock other) {
             return run.sequence() == other.sequence() && run.nonce().equals(other.nonce());
+        }
+
+        /**
+         * Whether the other one, of the same write, has to take this one's place. What is compared
+         * are the bytes: that one of the two is corrupt was found by a tag, which nobody here can
+         * check; where they are the same there is nothing to repair, whoever is right.
+         */
+        public boolean isMendedBy(ReplicaMessage.FetchedBlock other) {
+            return other.intact() && !Arrays.equals(run().payload(), other.payload());
+        }
+
+        /** The answer to a replica that asks for it. */
+        public ReplicaMessage.FetchedBlock answer(ReplicaMessage.FetchBlock fetch) {
+            return new ReplicaMessage.FetchedBlock(
+                    fetch.shard(),
+                    fetch.epoch(),
+                    fetch.fetch(),
+                    fetch.layer(),
+                    fetch.block(),
+                    run.sequence(),
+                    run.nonce(),
+                    intact,
+                    run.payload());
         }
 
         /** Whether the disk has no bytes where there should be some. */

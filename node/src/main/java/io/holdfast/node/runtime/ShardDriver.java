@@ -16,7 +16,6 @@ import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ShardId;
 import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
-import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -347,26 +346,10 @@ final class ShardDriver {
                     if (!copy.intact()) {
                         damage(fetch.block(), copy.place());
                     }
-                    loop.sendToPeer(
-                            to,
-                            new ReplicaMessage.FetchedBlock(
-                                    shard,
-                                    fetch.epoch(),
-                                    fetch.fetch(),
-                                    fetch.layer(),
-                                    fetch.block(),
-                                    copy.run().sequence(),
-                                    copy.run().nonce(),
-                                    copy.intact(),
-                                    copy.run().payload()));
+                    loop.sendToPeer(to, copy.answer(fetch));
                 });
     }
 
-    /**
-     * The client asks for another replica's copy because the one here is corrupt, it says: it alone
-     * can tell, by the tag. So what is compared are the bytes; where they are the same there is
-     * nothing to repair, whoever is right.
-     */
     private void takeCopy(Effect.TakeCopy take) {
         ReplicaMessage.FetchedBlock there = take.copy();
         ClientRequest.Read read = take.request();
@@ -378,7 +361,6 @@ final class ShardDriver {
                     if (outOfService) {
                         return;
                     }
-                    ClientReply.Run own = here.run();
                     if (!here.isOfSameWrite(there)) {
                         loop.reply(
                                 take.origin(),
@@ -388,14 +370,8 @@ final class ShardDriver {
                                         "node " + take.from() + " has another version"));
                         return;
                     }
-                    ClientReply.Run run =
-                            new ClientReply.Run(
-                                    read.block(),
-                                    1,
-                                    there.sequence(),
-                                    there.nonce(),
-                                    there.payload());
-                    if (there.intact() && !Arrays.equals(own.payload(), there.payload())) {
+                    ClientReply.Run run = there.run();
+                    if (here.isMendedBy(there)) {
                         repair(take, here, run);
                     }
                     loop.reply(

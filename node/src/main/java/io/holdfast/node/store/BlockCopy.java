@@ -60,12 +60,6 @@ final class BlockCopy {
         return new Copy(new Run(block, 1, 0, Nonce.NONE, NOTHING), true, "nowhere");
     }
 
-    static Nonce nonce(Extent extent) {
-        return extent.place == Place.NONE
-                ? Nonce.NONE
-                : new Nonce(extent.keyId, extent.nonceSession, extent.nonceCounter);
-    }
-
     /** On the loop, where {@code done} is called, too. */
     void read(Consumer<Copy> done) {
         if (extent.place == Place.NONE) {
@@ -90,7 +84,7 @@ final class BlockCopy {
 
     private Copy copy(byte[] payload, boolean intact) {
         return new Copy(
-                new Run(extent.start, 1, extent.sequence, nonce(extent), payload),
+                new Run(extent.start, 1, extent.sequence, extent.nonce(), payload),
                 intact,
                 Place.text(extent.place));
     }
@@ -144,7 +138,7 @@ final class BlockCopy {
                     && entry.sequence() == extent.sequence
                     && entry.block() == extent.start - before
                     && before < entry.count()
-                    && entry.nonce().plus(before).equals(nonce(extent));
+                    && entry.nonce().plus(before).equals(extent.nonce());
         } catch (MalformedException e) {
             LOG.debug("No record of block {} of {} at {}", extent.start, shard, start, e);
             return false;

@@ -120,10 +120,7 @@ final class BlockReader {
             count = extent.count;
             sequence = extent.sequence;
             place = extent.place;
-            nonce =
-                    place == Place.NONE
-                            ? Nonce.NONE
-                            : new Nonce(extent.keyId, extent.nonceSession, extent.nonceCounter);
+            nonce = extent.nonce();
         }
 
         int bytes() {

@@ -6,8 +6,6 @@ import io.holdfast.node.store.SegmentContents.Stored;
 import io.holdfast.node.store.SegmentUsage.Segment;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.Entry;
-import io.holdfast.proto.peer.EntryKind;
-import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ShardId;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -359,9 +357,7 @@ final class Cleaner implements AutoCloseable {
                 extent -> {
                     if (extent.place
                             == first + (extent.start - entry.block()) * Blocks.SEALED_SIZE) {
-                        Extent copy = new Extent();
-                        copy.copy(extent);
-                        live.add(copy);
+                        live.add(extent.kept());
                     }
                 });
         if (live.isEmpty()) {
@@ -384,12 +380,7 @@ final class Cleaner implements AutoCloseable {
                         ? entry.payload()
                         : Arrays.copyOfRange(
                                 entry.payload(), from, from + extent.count * Blocks.SEALED_SIZE);
-        return Entry.builder(entry.shard(), EntryKind.WRITE)
-                .at(extent.epoch, extent.sequence, 0)
-                .blocks(entry.layer(), extent.start, extent.count)
-                .sealed(new Nonce(extent.keyId, extent.nonceSession, extent.nonceCounter), payload)
-                .flags(Entry.FLAG_MOVED)
-                .build();
+        return extent.moved(entry.shard(), entry.layer(), payload);
     }
 
     private void finish(@Nullable String damage) {

@@ -1,6 +1,10 @@
 package io.holdfast.node.store;
 
 import io.holdfast.proto.peer.Blocks;
+import io.holdfast.proto.peer.Entry;
+import io.holdfast.proto.peer.EntryKind;
+import io.holdfast.proto.peer.Nonce;
+import io.holdfast.proto.peer.ShardId;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -64,6 +68,36 @@ final class ExtentPage {
             nonceSession = from.nonceSession;
             nonceCounter = from.nonceCounter;
             trim = from.trim;
+        }
+
+        /** Another one with the same fields, for who keeps it longer than the carrier. */
+        Extent kept() {
+            Extent kept = new Extent();
+            kept.copy(this);
+            return kept;
+        }
+
+        /** Of the first block; {@link Nonce#NONE}: zeroes. */
+        Nonce nonce() {
+            return place == Place.NONE ? Nonce.NONE : new Nonce(keyId, nonceSession, nonceCounter);
+        }
+
+        /**
+         * The entry that says the same once more: of the same write, under its sequence and nonce.
+         *
+         * @param payload the sealed blocks; of zeroes nothing
+         */
+        Entry moved(ShardId shard, int layer, byte[] payload) {
+            boolean zero = place == Place.NONE;
+            Entry.Builder entry =
+                    Entry.builder(shard, zero ? EntryKind.ZERO : EntryKind.WRITE)
+                            .at(epoch, sequence, 0)
+                            .blocks(layer, start, count)
+                            .flags(Entry.FLAG_MOVED | (trim ? Entry.FLAG_TRIM : 0));
+            if (!zero) {
+                entry.sealed(nonce(), payload);
+            }
+            return entry.build();
         }
 
         /** Cuts the extent down to [from, to). */

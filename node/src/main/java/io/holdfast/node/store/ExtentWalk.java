@@ -4,8 +4,6 @@ import io.holdfast.node.port.Store.Extents;
 import io.holdfast.node.store.ExtentPage.Extent;
 import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.Entry;
-import io.holdfast.proto.peer.EntryKind;
-import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -36,6 +34,8 @@ final class ExtentWalk {
 
     /** Most rows looked at in one part, so that a part without news ends, too. */
     static final int MAX_ROWS = 1 << 16;
+
+    private static final byte[] NOTHING = new byte[0];
 
     /** An extent with its layer; start absolute. */
     private record Found(int layer, Extent extent) {}
@@ -126,9 +126,7 @@ final class ExtentWalk {
     }
 
     private static Found copy(int layer, Extent extent) {
-        Extent copy = new Extent();
-        copy.copy(extent);
-        return new Found(layer, copy);
+        return new Found(layer, extent.kept());
     }
 
     private static long bytes(Extent extent) {
@@ -247,19 +245,12 @@ final class ExtentWalk {
         int handle = 0;
         for (Found each : found) {
             Extent extent = each.extent;
-            boolean zero = extent.place == Place.NONE;
-            Entry.Builder entry =
-                    Entry.builder(shard.id, zero ? EntryKind.ZERO : EntryKind.WRITE)
-                            .at(extent.epoch, extent.sequence, 0)
-                            .blocks(each.layer, extent.start, extent.count)
-                            .flags(Entry.FLAG_MOVED | (extent.trim ? Entry.FLAG_TRIM : 0));
-            if (!zero) {
-                byte[] payload = new byte[extent.count * Blocks.SEALED_SIZE];
+            byte[] payload = NOTHING;
+            if (extent.place != Place.NONE) {
+                payload = new byte[extent.count * Blocks.SEALED_SIZE];
                 pinned.get(handle++).read(payload, Place.offset(extent.place));
-                entry.sealed(
-                        new Nonce(extent.keyId, extent.nonceSession, extent.nonceCounter), payload);
             }
-            moved.add(entry.build());
+            moved.add(extent.moved(shard.id, each.layer, payload));
         }
         return moved;
     }

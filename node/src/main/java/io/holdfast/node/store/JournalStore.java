@@ -739,16 +739,7 @@ public final class JournalStore implements Store {
         List<Extent> found = new ArrayList<>();
         if (shard != null) {
             try {
-                map.read(
-                        shard.map,
-                        layer,
-                        block,
-                        1,
-                        extent -> {
-                            Extent copy = new Extent();
-                            copy.copy(extent);
-                            found.add(copy);
-                        });
+                map.read(shard.map, layer, block, 1, extent -> found.add(extent.kept()));
             } catch (DamagedMapException e) {
                 fail(e);
             }
@@ -765,18 +756,10 @@ public final class JournalStore implements Store {
                 || extent == null
                 || copy.payload().length != Blocks.SEALED_SIZE
                 || extent.sequence != copy.sequence()
-                || !BlockCopy.nonce(extent).equals(copy.nonce())) {
+                || !extent.nonce().equals(copy.nonce())) {
             return false;
         }
-        appendMoved(
-                id,
-                List.of(
-                        Entry.builder(id, EntryKind.WRITE)
-                                .at(extent.epoch, extent.sequence, 0)
-                                .blocks(layer, copy.block(), 1)
-                                .sealed(copy.nonce(), copy.payload())
-                                .flags(Entry.FLAG_MOVED)
-                                .build()));
+        appendMoved(id, List.of(extent.moved(id, layer, copy.payload())));
         repairedBlocks++;
         write();
         return !failed;

@@ -116,6 +116,14 @@ class DataLoopTest {
         return (int) ((ClientReply.Done) client.replies.getFirst()).value();
     }
 
+    /** Opens a session at the leader's own node and writes; returns the session's number. */
+    private static int writeOne(TestNode leader) throws Exception {
+        int session = openSession(leader, leader.number);
+        leader.run(() -> leader.send(leader.number, List.of(write(2, session, 3))));
+        leader.await("the write", () -> leader.replies.size() == 2);
+        return session;
+    }
+
     @Test
     void writesThroughAFollowersNodeAreCommittedAndRead() throws Exception {
         nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING, 0)));
@@ -227,9 +235,7 @@ class DataLoopTest {
     void aRestartedNodeFindsItsReplicaAgain() throws Exception {
         nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING, 0)));
         TestNode leader = leader();
-        int session = openSession(leader, leader.number);
-        leader.run(() -> leader.send(leader.number, List.of(write(2, session, 3))));
-        leader.await("the write", () -> leader.replies.size() == 2);
+        writeOne(leader);
         int number = leader.number % 3 + 1;
         TestNode old = nodes.get(number);
         old.await("applied", () -> status(old).applied() >= 3);
@@ -248,9 +254,7 @@ class DataLoopTest {
     void aDiskThatFailsWhileAReplicaStartsOverTakesTheReplicaOutAndNotTheNode() throws Exception {
         nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING, 0)));
         TestNode leader = leader();
-        int session = openSession(leader, leader.number);
-        leader.run(() -> leader.send(leader.number, List.of(write(2, session, 3))));
-        leader.await("the write", () -> leader.replies.size() == 2);
+        int session = writeOne(leader);
         TestNode follower = nodes.get(leader.number % 3 + 1);
         follower.await("applied", () -> status(follower).applied() >= 3);
         follower.run(() -> {

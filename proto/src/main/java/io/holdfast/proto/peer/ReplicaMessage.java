@@ -170,7 +170,12 @@ public sealed interface ReplicaMessage extends PeerMessage {
             Nonce nonce,
             boolean intact,
             byte[] payload)
-            implements ReplicaMessage {}
+            implements ReplicaMessage {
+        /** What a reader is told. */
+        public ClientReply.Run run() {
+            return new ClientReply.Run(block, 1, sequence, nonce, payload);
+        }
+    }
 
     /** A place in the map, in order of layer, then block. */
     record Cursor(int layer, long block) {
