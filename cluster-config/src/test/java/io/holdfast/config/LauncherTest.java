@@ -406,14 +406,17 @@ class LauncherTest {
     void saysThatItWaitsForAnotherBuildOrAnotherUp() throws Exception {
         Path target = Files.createDirectory(folder.resolve("target"));
         Files.createDirectories(folder.resolve("node/target/run/current"));
-        // The lock is free again once somebody has read that this one waits.
+        // The lock is free again once somebody has read that this one waits, or after 20 s.
         String heldUntilSaid =
                 """
                 exec 7>%s; flock 7
-                (exec 7>&-; %s) 2>&1 | while read -r -t 20 line; do
-                  echo "$line"
+                (exec 7>&-; %s) 2>&1 | {
+                  while read -r -t 20 line; do
+                    echo "$line"
+                    flock -u 7
+                  done
                   flock -u 7
-                done
+                }
                 """;
         String build =
                 "ROOT=%s; find_jdk() { :; }; stale() { true; }; need_maven() { :; };"
