@@ -15,6 +15,7 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -239,6 +240,20 @@ class LauncherTest {
     }
 
     @Test
+    void wipesOnlyTheNodeFoldersItMade() throws Exception {
+        assertThat(bash("NODES=3 BASE=10809; write_cluster " + dir)).isZero();
+        List<Path> others = new ArrayList<>();
+        for (String name : List.of("node-backup", "node-4", "node-1-old", "node-01")) {
+            others.add(Files.createDirectory(dir.resolve(name)));
+        }
+        assertThat(bash("down --wipe --yes --dir " + dir)).isZero();
+        assertThat(output).contains("has other files in it and stays");
+        try (Stream<Path> left = Files.list(dir)) {
+            assertThat(left).containsExactlyInAnyOrderElementsOf(others);
+        }
+    }
+
+    @Test
     void aStartThatFailsLeavesNothingBehind() throws Exception {
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             int base = taken.getLocalPort() - 1000;
@@ -352,16 +367,101 @@ class LauncherTest {
         assertThat(bash("up --base-port 80")).isEqualTo(2);
         assertThat(output).contains("--base-port 80: needs a port from 3032 to 63500");
         assertThat(bash("up --base-port 08809")).isEqualTo(2);
-        assertThat(output).contains("--base-port 08809: needs a port from 3032 to 63500");
-        assertThat(bash("up --base-port ''")).isEqualTo(2);
-        assertThat(output).contains("--base-port needs a value");
-        assertThat(bash("down --dir ''")).isEqualTo(2);
-        assertThat(output).contains("--dir needs a value");
+        assertThat(output)
+                .contains(
+                        "--base-port 08809: needs a port from 3032 to 63500, without leading zeroes");
+        assertThat(bash("up --base-port 05000")).isEqualTo(2);
+        assertThat(bash("up --nodes 03")).isEqualTo(2);
+        assertThat(output).contains("--nodes 03: needs 1, 3, 5 or 7");
         assertThat(bash("down --force")).isEqualTo(2);
         assertThat(bash("run_node")).isEqualTo(2);
         assertThat(output).contains("node needs --config FILE");
         assertThat(bash("run_node --config nowhere.conf")).isEqualTo(2);
         assertThat(output).contains("--config nowhere.conf: there is no such file");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "up, --dir",
+        "up, --nodes",
+        "up, --base-port",
+        "down, --dir",
+        "run_node, --config",
+    })
+    void anEmptyValueIsWrongUsageOfItsOption(String command, String option) throws Exception {
+        assertThat(bash(command + " " + option + " ''")).isEqualTo(2);
+        assertThat(output.strip())
+                .isEqualTo(
+                        "holdfast: %s '': needs a value that is not empty (holdfast --help)"
+                                .formatted(option));
+    }
+
+    @Test
+    void refusesAPlaceThatCannotBeAFolderBeforeItBuilds() throws Exception {
+        Path file = Files.createFile(folder.resolve("file"));
+        String noBuild = "ensure_built() { die 1 built; }; ";
+        assertThat(bash(noBuild + "up --dir file/x/y --base-port " + freeBase())).isEqualTo(2);
+        assertThat(output).contains("--dir " + file + "/x/y: " + file + " is not a folder");
+    }
+
+    @Test
+    void saysThatItWaitsForAnotherBuildOrAnotherUp() throws Exception {
+        Path target = Files.createDirectory(folder.resolve("target"));
+        Files.createDirectories(folder.resolve("node/target/run/current"));
+        // The lock is free again once somebody has read that this one waits, or after 20 s.
+        String heldUntilSaid =
+                """
+                exec 7>%s; flock 7
+                (exec 7>&-; %s) 2>&1 | {
+                  while read -r -t 20 line; do
+                    echo "$line"
+                    flock -u 7
+                  done
+                  flock -u 7
+                }
+                """;
+        String build =
+                "ROOT=%s; find_jdk() { :; }; stale() { true; }; need_maven() { :; };"
+                                .formatted(folder)
+                        + " build() { say it builds; }; ensure_built";
+        String script = heldUntilSaid.formatted(target.resolve("build.lock"), build);
+        // Not with bash(): the build's lock is what is tested.
+        assertThat(run(List.of("bash", "-c", "source '" + LAUNCHER + "'\n" + script))).isZero();
+        assertThat(output)
+                .containsSubsequence("waiting for another holdfast to finish its build", "builds");
+
+        Files.createDirectory(dir);
+        String lock = "cluster_lock " + dir + "; say locked";
+        assertThat(bash(heldUntilSaid.formatted(dir.resolve(".lock"), lock))).isZero();
+        assertThat(output).containsSubsequence("waiting for another 'holdfast up'", "locked");
+    }
+
+    /** A base port whose four ports were free a moment ago. */
+    private int freeBase() throws Exception {
+        assertThat(bash("free_base")).isZero();
+        return Integer.parseInt(output.strip());
+    }
+
+    @Test
+    void ofAClusterThatIsThereTheNodesWithFreePortsStart() throws Exception {
+        int base = freeBase();
+        assertThat(bash("NODES=3 BASE=" + base + "; write_cluster " + dir)).isZero();
+        String noNodes =
+                "taken_port() { [[ %s != *$1* ]] || echo \"port $1 is taken\"; };"
+                        + " start_node() { say \"started ${1##*/}\"; };"
+                        + " health() { echo serving; }; up --dir "
+                        + dir;
+        assertThat(bash(noNodes.formatted("2"))).isEqualTo(1);
+        assertThat(output)
+                .contains("node2 cannot start: port 2 is taken")
+                .contains("started node-1", "started node-3", "node3: serving")
+                .doesNotContain("started node-2", "node2: serving")
+                .contains("not started, as a port of theirs is in use (see above): node2\n");
+        // Two of three cannot: nothing can serve, so nothing is waited for.
+        assertThat(bash(noNodes.formatted("23"))).isEqualTo(1);
+        assertThat(output)
+                .contains("started node-1", "(see above): node2 node3\n")
+                .doesNotContain("serving");
     }
 
     @Test
@@ -393,18 +493,6 @@ class LauncherTest {
         } finally {
             stranger.destroyForcibly().waitFor();
         }
-    }
-
-    @Test
-    void wipesNoFolderThatOnlyLooksLikeANodes() throws Exception {
-        assertThat(bash("NODES=1 BASE=10809; write_cluster " + dir)).isZero();
-        Path copy = Files.createDirectory(dir.resolve("node-backup"));
-        Files.createDirectory(dir.resolve("node-2"));
-        assertThat(bash("down --wipe --yes --dir " + dir)).isZero();
-        assertThat(output).contains("has other files in it and stays");
-        assertThat(dir.resolve("node-1")).doesNotExist();
-        assertThat(copy).exists();
-        assertThat(dir.resolve("node-2")).exists();
     }
 
     @Test

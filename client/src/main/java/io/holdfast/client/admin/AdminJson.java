@@ -4,9 +4,15 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonMappingException;
-import com.fasterxml.jackson.databind.exc.InvalidFormatException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.MapperFeature;
+import com.fasterxml.jackson.databind.cfg.CoercionAction;
+import com.fasterxml.jackson.databind.cfg.CoercionInputShape;
 import com.fasterxml.jackson.databind.exc.UnrecognizedPropertyException;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.type.LogicalType;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
 /** Records of this package to and from JSON; the same for client and server. Thread-safe. */
@@ -20,14 +26,33 @@ public final class AdminJson {
                     .disable(DeserializationFeature.ACCEPT_FLOAT_AS_INT)
                     .build();
 
+    /** Characters of a wrong value that an error shows. */
+    private static final int MAX_SHOWN = 64;
+
     // What people send to a node is read strictly: a mistyped field must not fall back to a
-    // default, nor one that is there twice or behind the end be chosen by chance.
+    // default, nor one that is there twice or behind the end be chosen by chance. Nor is a value of
+    // another type bent into shape: the number 1 would be the second constant of an enum.
     private static final JsonMapper STRICT =
             MAPPER.rebuild()
                     .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
                     .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .enable(DeserializationFeature.FAIL_ON_NUMBERS_FOR_ENUMS)
+                    .disable(MapperFeature.ALLOW_COERCION_OF_SCALARS)
+                    .withCoercionConfig(
+                            LogicalType.Textual,
+                            text ->
+                                    text.setCoercion(
+                                                    CoercionInputShape.Integer, CoercionAction.Fail)
+                                            .setCoercion(
+                                                    CoercionInputShape.Float, CoercionAction.Fail)
+                                            .setCoercion(
+                                                    CoercionInputShape.Boolean,
+                                                    CoercionAction.Fail))
                     .build();
+
+    /** The library has no exception of its own for this. */
+    private static final Pattern TWICE = Pattern.compile("Duplicate field '([^']*)'");
 
     private AdminJson() {}
 
@@ -67,7 +92,7 @@ public final class AdminJson {
     }
 
     /** The library's own texts name its classes and options. */
-    private static String problem(JsonProcessingException e) {
+    private static String problem(JsonProcessingException e, String json) {
         String place =
                 e.getLocation() == null
                         ? ""
@@ -83,13 +108,36 @@ public final class AdminJson {
                                     .map(String::valueOf)
                                     .sorted()
                                     .collect(Collectors.joining(", "));
-            case InvalidFormatException wrong ->
-                    path(wrong) + " cannot be \"" + wrong.getValue() + "\"" + place;
             case JsonMappingException wrong when !wrong.getPath().isEmpty() ->
-                    path(wrong) + " has no usable value" + place;
+                    path(wrong) + " cannot be " + shown(wrong, json) + place;
             case JsonMappingException _ -> "not a JSON object" + place;
-            default -> "not JSON" + place;
+            default -> {
+                Matcher twice = TWICE.matcher(String.valueOf(e.getOriginalMessage()));
+                yield (twice.lookingAt()
+                                ? "field " + twice.group(1) + " is there twice"
+                                : "not JSON")
+                        + place;
+            }
         };
+    }
+
+    /** The wrong value as it was written; the library's error does not always have it. */
+    private static String shown(JsonMappingException e, String json) {
+        JsonNode value;
+        try {
+            value = MAPPER.readTree(json);
+        } catch (JsonProcessingException _) {
+            // It ends, or breaks, after the wrong value.
+            return "what it is";
+        }
+        for (JsonMappingException.Reference step : e.getPath()) {
+            value =
+                    step.getFieldName() == null
+                            ? value.path(step.getIndex())
+                            : value.path(step.getFieldName());
+        }
+        String text = value.toString();
+        return text.length() <= MAX_SHOWN ? text : text.substring(0, MAX_SHOWN) + "...";
     }
 
     private static String path(JsonMappingException e) {
@@ -103,7 +151,7 @@ public final class AdminJson {
         try {
             value = mapper.readValue(json, type);
         } catch (JsonProcessingException e) {
-            throw new IllegalArgumentException(problem(e), e);
+            throw new IllegalArgumentException(problem(e, json), e);
         }
         if (value == null) {
             throw new IllegalArgumentException("null instead of " + type.getSimpleName());

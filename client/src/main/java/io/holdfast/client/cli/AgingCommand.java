@@ -34,7 +34,7 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "aging",
         description = {
-            "Fill 70 % of a small store and overwrite it at random, 4 KiB at a time: does it stay"
+            "Fill 70 %% of a small store and overwrite it at random, 4 KiB at a time: does it stay"
                     + " as fast as it was, and what does it write to the disk per byte?",
             "The nodes must have been started with node.limits.store-size of the size given here."
         },

@@ -65,17 +65,17 @@ final class ClusterOptions {
         if (dir == null && variable != null && !variable.isBlank()) {
             return parse(ADMIN_VARIABLE, variable);
         }
-        return local(dir != null ? dir : DEFAULT_DIR);
+        return local(folder());
     }
 
     /** Processes of a local cluster's nodes; empty when the cluster was named by address. */
     List<Long> nodePids() {
         List<Long> pids = new ArrayList<>();
-        Path folder = dir != null ? dir : DEFAULT_DIR;
+        Path folder = folder();
         if (admin != null || !Files.isDirectory(folder)) {
             return pids;
         }
-        try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "node-*")) {
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "node-[1-9]")) {
             for (Path node : files) {
                 pids.add(Long.parseLong(Files.readString(node.resolve("holdfast.pid")).strip()));
             }
@@ -86,6 +86,18 @@ final class ClusterOptions {
                     "start the cluster with 'holdfast up --dir " + folder + "'");
         }
         return pids;
+    }
+
+    private Path folder() {
+        if (dir == null) {
+            return DEFAULT_DIR;
+        }
+        // It would be the working directory, by accident: mostly of a variable that is not set.
+        if (dir.toString().isEmpty()) {
+            throw new CliException(
+                    ExitCode.USAGE, "--dir '' names no folder", "Leave it out for ./run.");
+        }
+        return dir;
     }
 
     private static List<Endpoint> local(Path dir) {

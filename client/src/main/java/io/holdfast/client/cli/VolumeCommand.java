@@ -236,14 +236,16 @@ final class VolumeCommand implements Runnable {
             aliases = "rm",
             description = {
                 "Destroy a volume and its data, for ever: its key is destroyed first.",
-                "Refused while a client holds the volume for writing (exit code 6)."
+                "Refused while a client holds the volume for writing (exit code 6), unless --force.",
+                "Where there is no terminal to ask at, --yes is needed as well, also with --force."
             },
             mixinStandardHelpOptions = true,
             footerHeading = "%nExamples:%n",
             footer = {
-                "  holdfast volume delete scratch          # asks for the name again",
-                "  holdfast volume delete scratch --yes    # for scripts",
-                "  holdfast volume delete scratch --force  # although a client writes to it"
+                "  holdfast volume delete scratch                # asks for the name again",
+                "  holdfast volume delete scratch --yes          # for scripts",
+                "  holdfast volume delete scratch --force        # although a client writes to it",
+                "  holdfast volume delete scratch --yes --force  # the same, for scripts"
             })
     static final class Delete implements Callable<Integer> {
         @Spec private CommandSpec spec = CommandSpec.create();
@@ -260,7 +262,7 @@ final class VolumeCommand implements Runnable {
                 names = "--force",
                 description =
                         "Delete it even while a client holds it for writing; that client's requests"
-                                + " then fail.")
+                                + " then fail. Asks all the same, unless --yes.")
         private boolean force;
 
         @Override
@@ -271,7 +273,9 @@ final class VolumeCommand implements Runnable {
                 throw new CliException(
                         ExitCode.USAGE,
                         "deleting volume '" + name + "' destroys all its data",
-                        "Repeat with --yes if that is meant.");
+                        "Without a terminal it does not ask: repeat with "
+                                + (force ? "--yes --force" : "--yes")
+                                + " if that is meant.");
             }
             try (AdminClient client = cluster.connect()) {
                 if (!yes) {

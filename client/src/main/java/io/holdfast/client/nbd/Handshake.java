@@ -247,7 +247,10 @@ final class Handshake implements Phase {
     private void handle(NbdOption current, ByteBuf body) {
         OptionHandlers.Handler handler = OptionHandlers.of(current.number());
         if (handler == null) {
-            error(current, NBD_REP_ERR_UNSUP, "option " + current.number() + " is not supported");
+            error(
+                    current,
+                    NBD_REP_ERR_UNSUP,
+                    "option " + Integer.toUnsignedString(current.number()) + " is not supported");
             return;
         }
         try {

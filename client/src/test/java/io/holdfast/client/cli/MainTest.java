@@ -147,7 +147,8 @@ class MainTest {
                 "volume create data --size 1G --durability never|'never' is not one of flush, sync",
                 "volume create data --size 1G --attach all|'all' is not one of exclusive, shared",
                 "volume show ../x|volume name '../x' is not valid",
-                "volume delete data|Repeat with --yes",
+                "volume delete data|repeat with --yes if",
+                "volume delete data --force|repeat with --yes --force if",
                 "volume destroy x|Unmatched argument",
                 "volume crate x|did you mean 'create'?",
                 "status --wach|Unknown option: '--wach'; did you mean '--watch'?",
@@ -532,6 +533,12 @@ class MainTest {
                 .contains("--dir")
                 .contains("--admin")
                 .contains("--json");
+    }
+
+    @Test
+    void anEmptyFolderNameIsWrongUsage() {
+        assertThat(plainRun("status", "--dir", "")).isEqualTo(ExitCode.USAGE);
+        assertThat(err).contains("--dir '' names no folder");
     }
 
     private static String unusedAddress() throws IOException {

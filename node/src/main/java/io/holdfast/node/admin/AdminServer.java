@@ -98,6 +98,8 @@ public final class AdminServer implements AutoCloseable {
             exchange.sendResponseHeaders(answer.status(), head ? -1 : body.length);
             if (!head) {
                 exchange.getResponseBody().write(body);
+                // A close alone fails before it sends this when the request's body is broken.
+                exchange.getResponseBody().flush();
             }
         }
     }
@@ -113,7 +115,7 @@ public final class AdminServer implements AutoCloseable {
             return route(exchange);
         } catch (AdminRefusal refusal) {
             return Answer.json(refusal.status(), refusal.toError());
-        } catch (IOException | RuntimeException e) {
+        } catch (RuntimeException e) {
             LOG.warn(
                     "admin request {} {} failed",
                     exchange.getRequestMethod(),
@@ -127,7 +129,7 @@ public final class AdminServer implements AutoCloseable {
         }
     }
 
-    private Answer route(HttpExchange exchange) throws IOException {
+    private Answer route(HttpExchange exchange) {
         String path = exchange.getRequestURI().getPath();
         String method = exchange.getRequestMethod();
         return switch (path) {
@@ -196,8 +198,23 @@ public final class AdminServer implements AutoCloseable {
         return answer.get();
     }
 
-    private static CreateVolume volume(HttpExchange exchange) throws IOException {
-        byte[] body = exchange.getRequestBody().readNBytes(MAX_BODY_BYTES + 1);
+    private static CreateVolume volume(HttpExchange exchange) {
+        byte[] body;
+        try {
+            body = exchange.getRequestBody().readNBytes(MAX_BODY_BYTES + 1);
+        } catch (IOException | IndexOutOfBoundsException e) {
+            // The client's doing, or its going away: it must not fill the log. Out of bounds is how
+            // the JDK's server puts a chunk of 2^31 bytes or more.
+            LOG.debug(
+                    "admin request {} {} has no whole body: {}",
+                    exchange.getRequestMethod(),
+                    exchange.getRequestURI(),
+                    e.toString());
+            throw new AdminRefusal(
+                    AdminRefusal.BAD_REQUEST,
+                    "the body broke off or its chunks are wrong",
+                    "send the body whole, with its Content-Length; see docs/admin-api.md");
+        }
         if (body.length > MAX_BODY_BYTES) {
             throw new AdminRefusal(
                     AdminRefusal.BAD_REQUEST,

@@ -286,7 +286,7 @@ final class VolumeMaker {
                         "Detach it there first. Or destroy it under that client with: holdfast"
                                 + " volume delete "
                                 + volume.name()
-                                + " --force");
+                                + " --force (and --yes where there is no terminal).");
             }
         }
     }

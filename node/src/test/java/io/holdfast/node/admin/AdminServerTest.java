@@ -2,6 +2,10 @@ package io.holdfast.node.admin;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ch.qos.logback.classic.Level;
+import ch.qos.logback.classic.Logger;
+import ch.qos.logback.classic.spi.ILoggingEvent;
+import ch.qos.logback.core.AppenderBase;
 import io.holdfast.client.admin.AdminError;
 import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.Health;
@@ -22,20 +26,24 @@ import io.holdfast.node.runtime.LeaderRecorder;
 import io.holdfast.node.runtime.TestNode;
 import io.netty.channel.DefaultEventLoop;
 import java.io.IOException;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.slf4j.LoggerFactory;
 
 /** The admin interface of a cluster of one, over real HTTP, with the real core and store. */
 class AdminServerTest {
@@ -182,6 +190,88 @@ class AdminServerTest {
         refused(400, "POST", "/v1/volumes", volume("a", "4194304", ",\"shard\":1"), "shard");
         refused(400, "POST", "/v1/volumes", " ".repeat(AdminServer.MAX_BODY_BYTES + 1), "larger");
         assertThat(coordinator.catalogue().volumes()).isEmpty();
+    }
+
+    /** Jackson would take a number for the constant at that place: a shared volume. */
+    @Test
+    void refusesValuesOfTheWrongTypeNamingKeyAndValue() throws Exception {
+        refused(
+                400,
+                "POST",
+                "/v1/volumes",
+                volume("a", "4194304", ",\"attach\":1"),
+                "attach cannot be 1");
+        refused(
+                400,
+                "POST",
+                "/v1/volumes",
+                "{\"name\":5,\"sizeBytes\":4194304}",
+                "name cannot be 5");
+        refused(
+                400,
+                "POST",
+                "/v1/volumes",
+                volume("a", "\"4194304\"", ""),
+                "sizeBytes cannot be \"4194304\"");
+        refused(
+                400,
+                "POST",
+                "/v1/volumes",
+                volume("a", "4194304", ",\"name\":\"b\""),
+                "name is there twice");
+        assertThat(coordinator.catalogue().volumes()).isEmpty();
+    }
+
+    @Test
+    void aBodyThatIsBrokenOrBreaksOffIsAnsweredAndLogsOneDebugLineWithoutTrace() throws Exception {
+        List<ILoggingEvent> events = new CopyOnWriteArrayList<>();
+        AppenderBase<ILoggingEvent> listener =
+                new AppenderBase<>() {
+                    @Override
+                    protected void append(ILoggingEvent event) {
+                        events.add(event);
+                    }
+                };
+        Logger logger = (Logger) LoggerFactory.getLogger(AdminServer.class);
+        Level before = logger.getLevel();
+        logger.setLevel(Level.DEBUG);
+        listener.start();
+        logger.addAppender(listener);
+        try {
+            for (String request :
+                    List.of(
+                            "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+                            "Transfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n",
+                            "Transfer-Encoding: chunked\r\n\r\n80000000\r\nabc\r\n",
+                            "Content-Length: 10\r\n\r\nabc")) {
+                events.clear();
+                String answer = raw("POST /v1/volumes HTTP/1.1\r\n" + request);
+                assertThat(answer)
+                        .startsWith("HTTP/1.1 400 ")
+                        .contains("\"error\":\"the body broke off or its chunks are wrong")
+                        .contains("\"remedy\":\"send the body whole");
+                assertThat(events)
+                        .singleElement()
+                        .satisfies(event -> {
+                            assertThat(event.getLevel()).isEqualTo(Level.DEBUG);
+                            assertThat(event.getThrowableProxy()).isNull();
+                        });
+            }
+        } finally {
+            logger.detachAppender(listener);
+            logger.setLevel(before);
+        }
+    }
+
+    /** Sends these bytes and no more, and returns all that comes back. */
+    private String raw(String request) throws IOException {
+        try (Socket socket = new Socket()) {
+            socket.connect(server.address(), 10_000);
+            socket.setSoTimeout(10_000);
+            socket.getOutputStream().write(request.getBytes(StandardCharsets.ISO_8859_1));
+            socket.shutdownOutput();
+            return new String(socket.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        }
     }
 
     private static String volume(String name, String size, String more) {
