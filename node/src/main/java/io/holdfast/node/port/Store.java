@@ -110,6 +110,8 @@ public interface Store extends AutoCloseable {
 
     /**
      * Extents newer than {@code since} from a place in the map on, about {@code maxBytes} of them.
+     * Blocks of damaged records come as {@link Entry#FLAG_DOUBTFUL}, with zeroes where they cannot
+     * be read.
      */
     void extents(ShardId shard, long since, Cursor from, int maxBytes, Consumer<Extents> done);
 

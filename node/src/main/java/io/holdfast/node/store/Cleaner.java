@@ -388,7 +388,8 @@ final class Cleaner implements AutoCloseable {
                 .at(extent.epoch, extent.sequence, 0)
                 .blocks(entry.layer(), extent.start, extent.count)
                 .sealed(new Nonce(extent.keyId, extent.nonceSession, extent.nonceCounter), payload)
-                .flags(Entry.FLAG_MOVED)
+                // What is doubtful stays so, however often it is moved.
+                .flags(Entry.FLAG_MOVED | (entry.isDoubtful() ? Entry.FLAG_DOUBTFUL : 0))
                 .build();
     }
 

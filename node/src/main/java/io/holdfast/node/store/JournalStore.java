@@ -755,7 +755,7 @@ public final class JournalStore implements Store {
                 || extent == null
                 || copy.payload().length != Blocks.SEALED_SIZE
                 || extent.sequence != copy.sequence()
-                || !BlockCopy.nonce(extent).equals(copy.nonce())) {
+                || !RecordReader.nonce(extent).equals(copy.nonce())) {
             return false;
         }
         appendMoved(
@@ -778,9 +778,15 @@ public final class JournalStore implements Store {
         if (shard == null || failed) {
             return;
         }
-        ExtentWalk.Parts parts =
-                new ExtentWalk.Parts(map, database, segments, journal, readers, loop, this::fail);
-        new ExtentWalk(shard, since, from, maxBytes, done, parts).start();
+        walk(shard, new MapWalk.Range(since, from, null, maxBytes), readers)
+                .start(new CatchUpExtents(id, from, done));
+    }
+
+    private MapWalk walk(ShardStore shard, MapWalk.Range range, Executor thread) {
+        return new MapWalk(
+                shard,
+                range,
+                new MapWalk.Parts(map, database, segments, journal, thread, loop, this::fail));
     }
 
     /**

@@ -195,6 +195,29 @@ final class PeerCodecTest {
     }
 
     @Test
+    void onlyAMovedWriteCanBeDoubtful() {
+        Entry.Builder moved =
+                Entry.builder(SHARD, EntryKind.WRITE)
+                        .at(4, 7, 6)
+                        .blocks(0, 64, 1)
+                        .sealed(new Nonce(1, 21, 5), new byte[Blocks.SEALED_SIZE]);
+        Entry doubtful = moved.flags(Entry.FLAG_MOVED | Entry.FLAG_DOUBTFUL).build();
+        ByteBuffer record = ByteBuffer.allocate(doubtful.sizeBytes());
+        record.put(doubtful.header()).put(doubtful.payload()).flip();
+        assertThat(Entry.decode(record).isDoubtful()).isTrue();
+        assertThat(moved.flags(Entry.FLAG_MOVED).build().isDoubtful()).isFalse();
+        assertThatThrownBy(() -> moved.flags(Entry.FLAG_DOUBTFUL).build())
+                .isInstanceOf(MalformedException.class);
+        assertThatThrownBy(() ->
+                        Entry.builder(SHARD, EntryKind.ZERO)
+                                .at(4, 7, 6)
+                                .blocks(0, 64, 2)
+                                .flags(Entry.FLAG_MOVED | Entry.FLAG_DOUBTFUL)
+                                .build())
+                .isInstanceOf(MalformedException.class);
+    }
+
+    @Test
     void everyFlippedBitIsNoticed() {
         goldenMessages()
                 .forEach((name, message) -> {
