@@ -94,6 +94,9 @@ public final class JournalStore implements Store {
     /** Reads and removes segments. */
     private final ExecutorService cleaning;
 
+    /** Reads for scrubs, so that no reader of a client's waits behind one. */
+    private final ExecutorService scrubbing;
+
     private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
 
     /** Logs with entries in memory, once per entry, oldest first. */
@@ -228,6 +231,7 @@ public final class JournalStore implements Store {
             segments = new SegmentTable(journalDirectory, pageCache);
             readers = threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
             cleaning = threads.one("store-clean");
+            scrubbing = threads.one("store-scrub");
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
             remover =
@@ -782,11 +786,41 @@ public final class JournalStore implements Store {
                 .start(new CatchUpExtents(id, from, done));
     }
 
+    @Override
+    public void verify(
+            ShardId id,
+            Cursor from,
+            Cursor to,
+            int maxBytes,
+            Consumer<@Nullable Verified> done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed || closed) {
+            done.accept(null);
+            return;
+        }
+        walk(shard, new MapWalk.Range(0, from, to, maxBytes), scrubbing)
+                .start(new VerifyWalk(shard, to, done));
+    }
+
+    @Override
+    public long liveBytes(ShardId id) {
+        ShardStore shard = shards.get(id);
+        return shard == null ? 0 : shard.map.usage.total();
+    }
+
     private MapWalk walk(ShardStore shard, MapWalk.Range range, Executor thread) {
         return new MapWalk(
                 shard,
                 range,
-                new MapWalk.Parts(map, database, segments, journal, thread, loop, this::fail));
+                new MapWalk.Parts(
+                        map,
+                        database,
+                        segments,
+                        journal,
+                        thread,
+                        loop,
+                        () -> failed || closed,
+                        this::fail));
     }
 
     /**
@@ -1091,12 +1125,16 @@ public final class JournalStore implements Store {
         cleaner.close();
         cleaning.shutdown();
         readers.shutdown();
+        scrubbing.shutdown();
         try {
             if (!readers.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
                 LOG.warn("Reads still wait for the disk after {} s", CLOSE_SECONDS);
             }
             if (!cleaning.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
                 LOG.warn("Segments are still being removed after {} s", CLOSE_SECONDS);
+            }
+            if (!scrubbing.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("A scrub still waits for the disk after {} s", CLOSE_SECONDS);
             }
             segments.close();
             journal.close();

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -96,6 +97,7 @@ final class MapWalk {
      * What a walk works with.
      *
      * @param thread reads blocks
+     * @param ended whether the store has failed or is closed
      * @param onDamage told on the loop when the database cannot be read
      */
     record Parts(
@@ -105,6 +107,7 @@ final class MapWalk {
             Journal journal,
             Executor thread,
             Executor loop,
+            BooleanSupplier ended,
             Consumer<Exception> onDamage) {}
 
     private final ShardStore shard;
@@ -183,9 +186,11 @@ final class MapWalk {
         if (damage != null) {
             parts.onDamage.accept(damage);
         }
-        // Some of it may have been appended in this very turn.
-        parts.journal.write();
-        if (shard.map.dropped || parts.journal.failed()) {
+        if (!parts.ended.getAsBoolean()) {
+            // Some of it may have been appended in this very turn.
+            parts.journal.write();
+        }
+        if (shard.map.dropped || parts.ended.getAsBoolean()) {
             purpose.gone();
             return;
         }

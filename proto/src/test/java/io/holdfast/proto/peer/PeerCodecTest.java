@@ -161,6 +161,29 @@ final class PeerCodecTest {
                 "FetchedBlock.unreadable",
                 new ReplicaMessage.FetchedBlock(
                         SHARD, 5, 4, 1, 0x1234, 12, nonce, false, new byte[0]));
+        samples.put(
+                "AskVersions", new ScrubMessage.AskVersions(SHARD, 4, cursor, ScrubMessage.END));
+        samples.put(
+                "Versions",
+                new ScrubMessage.Versions(
+                        SHARD,
+                        4,
+                        13,
+                        cursor,
+                        ScrubMessage.END,
+                        List.of(
+                                new ScrubMessage.Stretch(
+                                        1, 0x1234, 2, 12, 5, nonce, false, false, new byte[8]),
+                                new ScrubMessage.Stretch(
+                                        1,
+                                        0x1236,
+                                        1024,
+                                        7,
+                                        4,
+                                        Nonce.NONE,
+                                        true,
+                                        true,
+                                        new byte[0]))));
         samples.put("OpenSession", new ClientRequest.OpenSession(SHARD, 2, 1, 0));
         samples.put("CloseSession", new ClientRequest.CloseSession(SHARD, 2, 3, 21));
         samples.put("Claim", new ClientRequest.Claim(SHARD, 2, 4, 21, "hôte", 2, true));
