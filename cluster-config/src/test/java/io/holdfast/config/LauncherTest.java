@@ -112,7 +112,8 @@ class LauncherTest {
         assertThat(output)
                 .contains(answer)
                 .contains(
-                        "Commands: up down node test simulate nemesis volume status debug bench version");
+                        "Commands: up down node test simulate nemesis volume status scrub"
+                                + " debug bench version");
     }
 
     @Test
