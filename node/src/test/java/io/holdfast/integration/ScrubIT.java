@@ -12,8 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -39,19 +39,17 @@ class ScrubIT {
         String text = result.output();
         int end = text.lastIndexOf(']');
         return List.of(
-                AdminJson.read(
-                        text.substring(text.indexOf('['), end + 1), ScrubDocument[].class));
+                AdminJson.read(text.substring(text.indexOf('['), end + 1), ScrubDocument[].class));
     }
 
     private static Set<String> hashes(LocalCluster cluster) {
-        Set<String> hashes = new TreeSet<>();
-        for (String line : cluster.cli("debug", "hash", "data").succeeds().output().split("\n")) {
-            String[] words = line.split(" +");
-            if (words[0].startsWith("node")) {
-                hashes.add(words[words.length - 1]);
-            }
-        }
-        return hashes;
+        return cluster.cli("debug", "hash", "data")
+                .succeeds()
+                .output()
+                .lines()
+                .filter(line -> line.startsWith("node"))
+                .map(line -> line.substring(line.lastIndexOf(' ') + 1))
+                .collect(Collectors.toSet());
     }
 
     @Test

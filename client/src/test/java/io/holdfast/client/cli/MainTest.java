@@ -199,8 +199,7 @@ class MainTest {
                                 + "  UNCOMPARED  COMPLETED\n"
                                 + "node1  data    done   262144  2        1          3         0     "
                                 + "        0           -\n");
-        assertThat(node.requests)
-                .endsWith("POST /v1/scrub", "GET /v1/scrub", "GET /v1/scrub");
+        assertThat(node.requests).endsWith("POST /v1/scrub", "GET /v1/scrub", "GET /v1/scrub");
         assertThat(run("scrub --no-wait")).isZero();
         assertThat(out)
                 .startsWith("NODE   SCRUBBED  OF  PERCENT  RATE   ENDS AT\n")

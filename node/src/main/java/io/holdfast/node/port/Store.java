@@ -125,11 +125,7 @@ public interface Store extends AutoCloseable {
      *     call, unless there is nothing to read from
      */
     void verify(
-            ShardId shard,
-            Cursor from,
-            Cursor to,
-            int maxBytes,
-            Consumer<@Nullable Verified> done);
+            ShardId shard, Cursor from, Cursor to, int maxBytes, Consumer<@Nullable Verified> done);
 
     /** Bytes of sealed blocks that the shard's map points to. */
     long liveBytes(ShardId shard);

@@ -234,8 +234,7 @@ public final class DataLoop implements PeerLinks.Receiver {
         ShardDriver driver = drivers.get(shard);
         return driver == null
                 ? null
-                : new ReplicaView(
-                        shard, driver.status(System.nanoTime()), driver.isOutOfService());
+                : new ReplicaView(shard, driver.status(System.nanoTime()), driver.isOutOfService());
     }
 
     /** Why the store can no longer be used; null: it can. */

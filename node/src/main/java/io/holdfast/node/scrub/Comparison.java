@@ -99,8 +99,7 @@ final class Comparison {
             }
         }
 
-        private void compare(
-                Cursor at, int count, @Nullable Stretch own, @Nullable Stretch other) {
+        private void compare(Cursor at, int count, @Nullable Stretch own, @Nullable Stretch other) {
             long ownSequence = own == null ? 0 : own.sequence();
             long otherSequence = other == null ? 0 : other.sequence();
             if (ownSequence < otherSequence) {

@@ -7,11 +7,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
-import java.util.Collection;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.Executor;
+import java.util.function.Predicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.slf4j.Logger;
@@ -85,9 +85,9 @@ public final class ScrubTimes {
         save();
     }
 
-    /** Forgets shards that are gone. */
-    void retain(Collection<ShardId> shards) {
-        if (times.keySet().retainAll(shards)) {
+    /** Forgets shards that are gone for good. */
+    void removeIf(Predicate<ShardId> gone) {
+        if (times.keySet().removeIf(gone)) {
             save();
         }
     }

@@ -229,7 +229,7 @@ public final class Scrubber implements DataLoop.ScrubReceiver {
 
     /** Starts a run of what is due, unless one is under way. */
     void look() {
-        if (run != null && run.endedMillis == 0 || stopped || loop.storeFailure() != null) {
+        if (running || stopped || loop.storeFailure() != null) {
             return;
         }
         long now = wallMillis.getAsLong();
@@ -297,9 +297,11 @@ public final class Scrubber implements DataLoop.ScrubReceiver {
         return catalogue.get().volume(volume).map(Volume::name).orElse("volume#" + volume);
     }
 
-    /** Times of shards of deleted volumes. */
+    /** Times of shards of deleted volumes; one that is not known yet is not deleted. */
     private void forgetGone() {
-        times.retain(loop.shards());
+        Catalogue now = catalogue.get();
+        times.removeIf(
+                shard -> shard.volume() < now.nextVolume() && now.volume(shard.volume()).isEmpty());
     }
 
     private void nextShard() {
@@ -370,7 +372,8 @@ public final class Scrubber implements DataLoop.ScrubReceiver {
         @Override
         public void pace(long bytes, long startNanos, Runnable next) {
             long requests = loop.clientRequests();
-            long rate = Math.max(1, options.bytesPerSecond / (requests == requestsSeen ? 1 : YIELD));
+            long rate =
+                    Math.max(1, options.bytesPerSecond / (requests == requestsSeen ? 1 : YIELD));
             requestsSeen = requests;
             long nanos = (long) (bytes * 1e9 / rate) - (loop.thread().nanoTime() - startNanos);
             // Never at once, so that the loop has its other work done in between.
@@ -390,11 +393,12 @@ public final class Scrubber implements DataLoop.ScrubReceiver {
                 times.put(shard, wallMillis.getAsLong(), true);
             }
             // Not from inside the one that ends.
-            loop.thread().execute(() -> {
-                if (!stopped) {
-                    nextShard();
-                }
-            });
+            loop.thread()
+                    .execute(() -> {
+                        if (!stopped) {
+                            nextShard();
+                        }
+                    });
         }
     }
 

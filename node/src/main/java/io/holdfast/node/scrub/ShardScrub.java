@@ -20,7 +20,6 @@ import io.holdfast.proto.peer.ScrubMessage.Stretch;
 import io.holdfast.proto.peer.ScrubMessage.Versions;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -109,7 +108,11 @@ final class ShardScrub {
     private int askedNode;
     private Timers.@Nullable Handle alarm;
     private @Nullable Want want;
-    private List<Integer> askLeft = new ArrayList<>();
+
+    /** Another replica has a newer write of the wanted block: it was overwritten meanwhile. */
+    private boolean newerSeen;
+
+    private final ArrayDeque<Integer> askLeft = new ArrayDeque<>();
 
     ShardScrub(ShardId shard, DataLoop loop, Store store, int self, Owner owner) {
         this.shard = shard;
@@ -171,8 +174,7 @@ final class ShardScrub {
             }
             owner.count(
                     shard,
-                    Counts.verified(
-                            stretch.count(), (long) stretch.count() * Blocks.SEALED_SIZE));
+                    Counts.verified(stretch.count(), (long) stretch.count() * Blocks.SEALED_SIZE));
             if (!stretch.intact()) {
                 owner.count(shard, Counts.damaged(stretch.count()));
                 want(true, stretch, stretch.block(), stretch.count(), where(piece));
@@ -351,7 +353,9 @@ final class ShardScrub {
                         + difference.count()
                         + " blocks is "
                         + where
-                        + (taken ? ", now zeroes as there" : ", and there is no room to change it"));
+                        + (taken
+                                ? ", now zeroes as there"
+                                : ", and there is no room to change it"));
     }
 
     /** Puts a newer write of another replica into the map here, as a catch-up would. */
@@ -376,12 +380,17 @@ final class ShardScrub {
             return;
         }
         want = next;
-        askLeft = new ArrayList<>(owner.replicas(shard));
-        askLeft.remove((Integer) self);
+        newerSeen = false;
+        askLeft.clear();
         ReplicaView replica = loop.replica(shard);
-        if (replica != null && askLeft.remove((Integer) replica.status().leader())) {
-            // It is the likeliest to have the newest version.
-            askLeft.addFirst(replica.status().leader());
+        int leader = replica == null ? 0 : replica.status().leader();
+        for (int node : owner.replicas(shard)) {
+            if (node == leader && node != self) {
+                // It is the likeliest to have the newest version.
+                askLeft.addFirst(node);
+            } else if (node != self) {
+                askLeft.addLast(node);
+            }
         }
         fetch();
     }
@@ -424,6 +433,7 @@ final class ShardScrub {
             return;
         }
         stopWaiting();
+        newerSeen |= copy.sequence() > wanted.sequence;
         boolean good =
                 copy.intact()
                         && copy.sequence() == wanted.sequence
@@ -459,8 +469,15 @@ final class ShardScrub {
                         .build());
     }
 
-    /** Nobody has a good copy, it seems; or the block was written, or repaired, meanwhile. */
+    /**
+     * Nobody has a good copy, it seems; or the block was written, or repaired, meanwhile. The newer
+     * write may not have been applied here yet; if it should never be, the next scrub finds that.
+     */
     private void giveUp(Want wanted) {
+        if (newerSeen) {
+            settled();
+            return;
+        }
         store.copy(
                 shard,
                 wanted.layer,

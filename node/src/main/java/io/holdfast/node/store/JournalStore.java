@@ -788,11 +788,7 @@ public final class JournalStore implements Store {
 
     @Override
     public void verify(
-            ShardId id,
-            Cursor from,
-            Cursor to,
-            int maxBytes,
-            Consumer<@Nullable Verified> done) {
+            ShardId id, Cursor from, Cursor to, int maxBytes, Consumer<@Nullable Verified> done) {
         ShardStore shard = shards.get(id);
         if (shard == null || failed || closed) {
             done.accept(null);

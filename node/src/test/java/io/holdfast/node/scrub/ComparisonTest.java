@@ -28,13 +28,11 @@ class ComparisonTest {
             sums.putInt((int) (sequence * 1000 + block + i));
         }
         Nonce nonce = new Nonce(1, 5, sequence * 1000 + block);
-        return new Stretch(
-                layer, block, count, sequence, 1, nonce, false, true, sums.array());
+        return new Stretch(layer, block, count, sequence, 1, nonce, false, true, sums.array());
     }
 
     private static Stretch zeroes(int layer, long block, int count, long sequence) {
-        return new Stretch(
-                layer, block, count, sequence, 1, Nonce.NONE, true, true, new byte[0]);
+        return new Stretch(layer, block, count, sequence, 1, Nonce.NONE, true, true, new byte[0]);
     }
 
     private static List<Difference> compare(Side here, Side there) {
@@ -70,9 +68,7 @@ class ComparisonTest {
     @Test
     void otherNoncesAndOtherBytesAreToldApart() {
         Stretch one = written(1, 10, 3, 3);
-        Stretch again =
-                new Stretch(
-                        1, 10, 3, 3, 2, new Nonce(1, 6, 10), false, true, one.sums());
+        Stretch again = new Stretch(1, 10, 3, 3, 2, new Nonce(1, 6, 10), false, true, one.sums());
         assertThat(compare(new Side(3, List.of(one)), new Side(3, List.of(again))))
                 .singleElement()
                 .matches(each -> each.kind() == Kind.OTHER_WRITE && each.count() == 3);
@@ -142,9 +138,7 @@ class ComparisonTest {
             TreeMap<Integer, Stretch> there = mapAt(history, b);
             Side there1 = new Side(b, stretches(there, random));
             String when = "seed " + SEED + ", round " + round;
-            assertThat(compare(new Side(a, stretches(here, random)), there1))
-                    .as(when)
-                    .isEmpty();
+            assertThat(compare(new Side(a, stretches(here, random)), there1)).as(when).isEmpty();
             if (here.isEmpty()) {
                 continue;
             }

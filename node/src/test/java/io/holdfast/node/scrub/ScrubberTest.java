@@ -70,8 +70,7 @@ class ScrubberTest {
         nodes.values().forEach(node -> node.show(catalogue(1, Volume.State.CREATING)));
         TestNode client = leader();
         client.run(() ->
-                client.send(
-                        client.number, List.of(new ClientRequest.OpenSession(SHARD, 1, 1, 0))));
+                client.send(client.number, List.of(new ClientRequest.OpenSession(SHARD, 1, 1, 0))));
         client.await("a session", () -> client.replies.size() == 1);
         session = (int) ((ClientReply.Done) client.replies.getFirst()).value();
         List<ClientRequest> burst = new ArrayList<>();
@@ -314,9 +313,7 @@ class ScrubberTest {
         Counts counts = scrub(node).counts();
         assertThat(counts.differing()).isEqualTo(5001);
         assertThat(counts.repaired()).isEqualTo(5001);
-        assertThat(copy(node, 3).run())
-                .usingRecursiveComparison()
-                .isEqualTo(copy(leader, 3).run());
+        assertThat(copy(node, 3).run()).usingRecursiveComparison().isEqualTo(copy(leader, 3).run());
         assertThat(copy(node, 104_999).run().sequence()).isEqualTo(BLOCKS);
         assertThat(scrub(node).counts().differing()).isZero();
     }
@@ -402,7 +399,8 @@ class ScrubberTest {
         TestNode node = follower();
         Scrubber scrubber = scrubberOf(node.number);
         node.run(scrubber::look);
-        assertThat(scrubber.report().state()).as("first seen half a period ago")
+        assertThat(scrubber.report().state())
+                .as("first seen half a period ago")
                 .isEqualTo(State.NEVER);
         nowMillis += 11 * HOUR;
         node.run(scrubber::look);

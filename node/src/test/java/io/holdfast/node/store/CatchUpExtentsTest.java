@@ -67,8 +67,7 @@ class CatchUpExtentsTest {
     private void damage(long sequence) throws IOException {
         long at = Place.offset(giver.logPlace(Rig.SHARD, sequence)) + Entry.HEADER_SIZE + 99;
         try (FileChannel channel =
-                FileChannel.open(
-                        segment(), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+                FileChannel.open(segment(), StandardOpenOption.READ, StandardOpenOption.WRITE)) {
             ByteBuffer one = ByteBuffer.allocate(1);
             channel.read(one, at);
             one.put(0, (byte) (one.get(0) ^ 4)).flip();
