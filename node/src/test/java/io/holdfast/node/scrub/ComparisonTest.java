@@ -12,6 +12,7 @@ import io.holdfast.proto.peer.ScrubMessage.Stretch;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -85,8 +86,8 @@ class ComparisonTest {
     }
 
     /** Per block its stretch; the key is layer * BLOCKS + block. */
-    private static TreeMap<Integer, Stretch> mapAt(List<Stretch> history, long applied) {
-        TreeMap<Integer, Stretch> map = new TreeMap<>();
+    private static NavigableMap<Integer, Stretch> mapAt(List<Stretch> history, long applied) {
+        NavigableMap<Integer, Stretch> map = new TreeMap<>();
         for (Stretch each : history) {
             if (each.sequence() <= applied) {
                 for (long block = each.block(); block < each.end(); block++) {
@@ -97,14 +98,14 @@ class ComparisonTest {
         return map;
     }
 
-    private static List<Stretch> stretches(TreeMap<Integer, Stretch> map, Random random) {
+    private static List<Stretch> stretches(NavigableMap<Integer, Stretch> map, Random random) {
         List<Stretch> all = new ArrayList<>();
         Integer at = map.isEmpty() ? null : map.firstKey();
         while (at != null) {
             Stretch of = map.get(at);
             int end = at + 1;
             // Cut at random: how extents are split must not matter.
-            while (map.get(end) == of && end % BLOCKS != 0 && random.nextInt(4) > 0) {
+            while (of.equals(map.get(end)) && end % BLOCKS != 0 && random.nextInt(4) > 0) {
                 end++;
             }
             int block = at % BLOCKS;
@@ -134,8 +135,8 @@ class ComparisonTest {
             }
             long a = random.nextInt(writes + 1);
             long b = random.nextInt(writes + 1);
-            TreeMap<Integer, Stretch> here = mapAt(history, a);
-            TreeMap<Integer, Stretch> there = mapAt(history, b);
+            NavigableMap<Integer, Stretch> here = mapAt(history, a);
+            NavigableMap<Integer, Stretch> there = mapAt(history, b);
             Side there1 = new Side(b, stretches(there, random));
             String when = "seed " + SEED + ", round " + round;
             assertThat(compare(new Side(a, stretches(here, random)), there1)).as(when).isEmpty();

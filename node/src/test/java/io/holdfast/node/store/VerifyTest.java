@@ -16,6 +16,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.zip.CRC32C;
@@ -35,7 +36,7 @@ class VerifyTest {
     private final TestOwner owner = new TestOwner();
 
     /** Newest write of each block. */
-    private final TreeMap<Long, Entry> model = new TreeMap<>();
+    private final NavigableMap<Long, Entry> model = new TreeMap<>();
 
     @TempDir Path directory;
     private JournalStore store;
@@ -86,8 +87,8 @@ class VerifyTest {
     }
 
     /** Walks over a range and returns its stretches by block. */
-    private TreeMap<Long, Stretch> walk(Cursor from, Cursor to, int maxBytes) {
-        TreeMap<Long, Stretch> found = new TreeMap<>();
+    private NavigableMap<Long, Stretch> walk(Cursor from, Cursor to, int maxBytes) {
+        NavigableMap<Long, Stretch> found = new TreeMap<>();
         Cursor at = from;
         while (!at.equals(to)) {
             Verified part = verify(at, to, maxBytes);
@@ -107,7 +108,7 @@ class VerifyTest {
         return found;
     }
 
-    private void same(TreeMap<Long, Stretch> found, long from, long to) {
+    private void same(NavigableMap<Long, Stretch> found, long from, long to) {
         assertThat(found.keySet()).isEqualTo(model.subMap(from, to).keySet());
         found.forEach((block, stretch) -> {
             Entry wrote = model.get(block);
