@@ -10,14 +10,18 @@ import com.typesafe.config.ConfigValueType;
 import io.holdfast.config.NodeConfig.Endpoint;
 import io.holdfast.config.NodeConfig.Limits;
 import io.holdfast.config.NodeConfig.Member;
+import io.holdfast.config.NodeConfig.Scrub;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -157,6 +161,7 @@ public final class ConfigLoader {
             List<String> ids = cluster.nodes().stream().map(Member::id).toList();
             node.problem("id", "is not in cluster.nodes: needs one of " + String.join(", ", ids));
         }
+        Values scrub = node.section("scrub");
         Values limits = node.section("limits");
         long segmentBytes = limits.size("segment-size", 16 * MIB, GIB);
         return new NodeConfig(
@@ -165,6 +170,9 @@ public final class ConfigLoader {
                 cluster.nodes(),
                 node.filePath("data-directory"),
                 node.filePath("cluster-key-file"),
+                new Scrub(
+                        scrub.size("rate", MIB, 16 * GIB),
+                        scrub.periodOrNever("every", Duration.ofHours(1), Duration.ofDays(365))),
                 new Limits(
                         segmentBytes,
                         limits.size("checkpoint-size", 16 * MIB, 64 * GIB),
@@ -194,6 +202,8 @@ public final class ConfigLoader {
     private static final class Values {
         static final Endpoint NOWHERE = new Endpoint("", 0);
         static final Member NOBODY = new Member(0, "", NOWHERE, NOWHERE, NOWHERE, NOWHERE);
+
+        private static final Pattern PERIOD = Pattern.compile("([0-9]{1,6}) *([hd])");
 
         private final String prefix;
         private final Map<String, ConfigValue> given;
@@ -353,6 +363,30 @@ public final class ConfigLoader {
             boolean none =
                     single(key, "needs a size or 0").map(Values::text).orElse("").equals("0");
             return none ? 0 : size(key, min, max);
+        }
+
+        /** Hours or days, or {@code never}: zero. */
+        Duration periodOrNever(String key, Duration min, Duration max) {
+            String needs =
+                    "needs hours or days from %dh to %dd, for instance 36h or 7d, or never"
+                            .formatted(min.toHours(), max.toDays());
+            Optional<String> text = single(key, needs).map(Values::text);
+            if (text.isEmpty() || text.get().equals("never")) {
+                return Duration.ZERO;
+            }
+            Matcher form = PERIOD.matcher(text.get());
+            if (form.matches()) {
+                long count = Long.parseLong(form.group(1));
+                Duration value =
+                        form.group(2).equals("h")
+                                ? Duration.ofHours(count)
+                                : Duration.ofDays(count);
+                if (value.compareTo(min) >= 0 && value.compareTo(max) <= 0) {
+                    return value;
+                }
+            }
+            problem(key, needs);
+            return Duration.ZERO;
         }
 
         /** A path, absolute; a relative one starts at the file it stands in. */

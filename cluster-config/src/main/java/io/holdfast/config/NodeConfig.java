@@ -1,6 +1,7 @@
 package io.holdfast.config;
 
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -21,6 +22,7 @@ public record NodeConfig(
         List<Member> nodes,
         Path dataDirectory,
         Path clusterKeyFile,
+        Scrub scrub,
         Limits limits) {
     public NodeConfig {
         nodes = List.copyOf(nodes);
@@ -68,6 +70,17 @@ public record NodeConfig(
         public String toString() {
             return (host.contains(":") ? "[" + host + "]" : host) + ":" + port;
         }
+    }
+
+    /**
+     * How stored data is verified.
+     *
+     * @param bytesPerSecond read at most
+     * @param every time between two scrubs of the same data; zero: only when asked
+     */
+    public record Scrub(long bytesPerSecond, Duration every) {
+        /** As where the configuration says nothing. */
+        public static final Scrub DEFAULT = new Scrub(32L << 20, Duration.ofDays(7));
     }
 
     /**

@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.holdfast.config.NodeConfig.Endpoint;
 import io.holdfast.config.NodeConfig.Limits;
+import io.holdfast.config.NodeConfig.Scrub;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.TreeSet;
 import org.junit.jupiter.api.BeforeEach;
@@ -15,6 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 class ConfigLoaderTest {
     private static final String NODE = "node { id = node1 }";
@@ -67,6 +70,7 @@ class ConfigLoaderTest {
         assertThat(config.clusterKeyFile()).isEqualTo(folder.resolve("cluster.key"));
         assertThat(config.limits())
                 .isEqualTo(new Limits(64L << 20, 256L << 20, 128L << 20, 256, 64L << 20, 0));
+        assertThat(config.scrub()).isEqualTo(Scrub.DEFAULT);
     }
 
     @Test
@@ -78,6 +82,7 @@ class ConfigLoaderTest {
                                 node {
                                   id = node2, data-directory = /var/lib/holdfast
                                   cluster-key-file = "../secret/key"
+                                  scrub { rate = 1G, every = 36h }
                                   limits { segment-size = 128 MiB, checkpoint-size = 1G
                                     cache-size = 33554432, nbd-connections = 10
                                     in-flight-size = 32MiB, store-size = 4G }
@@ -90,6 +95,23 @@ class ConfigLoaderTest {
         assertThat(config.clusterKeyFile()).isEqualTo(folder.resolveSibling("secret/key"));
         assertThat(config.limits())
                 .isEqualTo(new Limits(128L << 20, 1L << 30, 32L << 20, 10, 32L << 20, 4L << 30));
+        assertThat(config.scrub()).isEqualTo(new Scrub(1L << 30, Duration.ofHours(36)));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1h, PT1H", "365d, PT8760H", "7 d, PT168H", "never, PT0S"})
+    void readsPeriodsOfScrubs(String text, Duration period) throws IOException {
+        NodeConfig config = load(cluster(1) + "node { id = node1, scrub.every = " + text + " }");
+        assertThat(config.scrub().every()).isEqualTo(period);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0h", "366d", "5", "30m", "7days", "-1d", "9999999d"})
+    void refusesOtherPeriods(String text) throws IOException {
+        assertThat(errors(cluster(1) + "node { id = node1, scrub.every = \"" + text + "\" }"))
+                .last()
+                .asString()
+                .contains("node.scrub.every", "needs hours or days from 1h to 365d", "or never");
     }
 
     @Test

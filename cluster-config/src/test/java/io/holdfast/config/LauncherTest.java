@@ -115,7 +115,8 @@ class LauncherTest {
         assertThat(output)
                 .contains(answer)
                 .contains(
-                        "Commands: up down node test simulate nemesis volume status debug bench store version");
+                        "Commands: up down node test simulate nemesis volume status scrub"
+                                + " debug bench store version");
     }
 
     @Test

@@ -32,6 +32,8 @@ import io.holdfast.node.runtime.DataThread;
 import io.holdfast.node.runtime.LeaderRecorder;
 import io.holdfast.node.runtime.LocalClients;
 import io.holdfast.node.runtime.ReplicaKeeper;
+import io.holdfast.node.scrub.ScrubTimes;
+import io.holdfast.node.scrub.Scrubber;
 import io.holdfast.node.store.JournalStore;
 import io.holdfast.node.store.StoreOptions;
 import io.holdfast.proto.peer.ClientReply;
@@ -51,6 +53,9 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
@@ -84,6 +89,9 @@ final class Node {
 
     private static final Duration STORE_STOP_TIMEOUT = Duration.ofSeconds(3);
 
+    /** Below the data directory. */
+    private static final String SCRUB_TIMES = "scrub-times";
+
     private static final Logger LOG = LoggerFactory.getLogger(Node.class);
 
     private final NodeConfig config;
@@ -98,6 +106,11 @@ final class Node {
     private final DataLoop loop;
     private final ReplicaKeeper keeper;
     private final NodeHealth health;
+
+    /** Writes the times of scrubs. */
+    private final ExecutorService scrubTimes;
+
+    private final Scrubber scrubber;
     private final ClusterAdmin admin;
     private final NbdServer nbd;
 
@@ -137,9 +150,30 @@ final class Node {
         loop.listen(this::log);
         keeper.follow(exports::onCatalogue);
         health = new NodeHealth(loop, coordinator, self, links::keyDisputed);
+        scrubTimes =
+                Executors.newSingleThreadExecutor(
+                        Thread.ofPlatform().daemon().name("scrub-times").factory());
+        scrubber =
+                new Scrubber(
+                        loop,
+                        store,
+                        self,
+                        keeper::catalogue,
+                        new Scrubber.Options(
+                                config.scrub().bytesPerSecond(), config.scrub().every().toMillis()),
+                        new ScrubTimes(config.dataDirectory().resolve(SCRUB_TIMES), scrubTimes),
+                        System::currentTimeMillis,
+                        () -> ThreadLocalRandom.current().nextDouble());
         admin =
                 new ClusterAdmin(
-                        config, loop, store, coordinator, key, health, ProgramVersion.get());
+                        config,
+                        loop,
+                        store,
+                        coordinator,
+                        key,
+                        health,
+                        scrubber,
+                        ProgramVersion.get());
         nbd =
                 new NbdServer(
                         eventLoop,
@@ -148,6 +182,7 @@ final class Node {
                         this::identify,
                         metrics.nbd());
         metrics.watch(store);
+        metrics.watch(scrubber);
     }
 
     /** The parts that the data loop and its surroundings need of each other. */
@@ -271,6 +306,7 @@ final class Node {
     void start() throws IOException {
         coordinator.watch(keeper::newer);
         loop.start(coordinator::members);
+        thread.execute(scrubber::start);
         await(links.start(), BIND_TIMEOUT, "peer address " + config.self().peer());
         Endpoint address = config.self().nbd();
         await(nbd.bind(address.host(), address.port()), BIND_TIMEOUT, "NBD address " + address);
@@ -359,11 +395,13 @@ final class Node {
                         "store",
                         STORE_STOP_TIMEOUT,
                         thread.submit(() -> {
+                            scrubber.stop();
                             links.close();
                             loop.stop();
                             store.close();
                             return true;
                         }));
+        scrubTimes.shutdown();
         try {
             leaving.join(STEP_ASIDE_TIMEOUT);
         } catch (InterruptedException e) {

@@ -2,22 +2,12 @@ package io.holdfast.integration;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.holdfast.proto.peer.Blocks;
-import io.holdfast.proto.peer.Entry;
-import io.holdfast.proto.peer.EntryKind;
-import io.holdfast.proto.peer.MalformedException;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -28,8 +18,6 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(value = 10, unit = TimeUnit.MINUTES)
 class RepairIT {
-    private static final int RECORD_ALIGNMENT = 8;
-
     private static final String CONTENT =
             """
             import os, sys
@@ -70,65 +58,6 @@ class RepairIT {
                 .succeeds();
     }
 
-    /** Changes a byte of the newest copy of a block in a node's journal, whatever else is there. */
-    private static void damage(LocalCluster cluster, int node, long block) throws IOException {
-        Path newestFile = null;
-        long newestAt = 0;
-        long newestSequence = -1;
-        for (Path file : segments(cluster, node)) {
-            ByteBuffer bytes = ByteBuffer.wrap(Files.readAllBytes(file));
-            int at = 0;
-            while (at + Entry.HEADER_SIZE <= bytes.limit()) {
-                Entry entry = entryAt(bytes, at);
-                if (entry == null) {
-                    at += RECORD_ALIGNMENT;
-                    continue;
-                }
-                boolean covers =
-                        entry.kind() == EntryKind.WRITE
-                                && entry.block() <= block
-                                && block < entry.block() + entry.count();
-                if (covers && entry.sequence() >= newestSequence) {
-                    newestSequence = entry.sequence();
-                    newestFile = file;
-                    newestAt =
-                            at
-                                    + Entry.HEADER_SIZE
-                                    + (block - entry.block()) * Blocks.SEALED_SIZE
-                                    + 1234;
-                }
-                at += (entry.sizeBytes() + RECORD_ALIGNMENT - 1) & -RECORD_ALIGNMENT;
-            }
-        }
-        if (newestFile == null) {
-            throw new AssertionError("block " + block + " is not in the journal of node " + node);
-        }
-        try (FileChannel channel =
-                FileChannel.open(newestFile, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
-            ByteBuffer one = ByteBuffer.allocate(1);
-            channel.read(one, newestAt);
-            one.put(0, (byte) (one.get(0) ^ 0x10)).flip();
-            channel.write(one, newestAt);
-        }
-    }
-
-    private static List<Path> segments(LocalCluster cluster, int node) throws IOException {
-        try (Stream<Path> files = Files.walk(cluster.nodeDir(node))) {
-            return files.filter(file -> file.toString().endsWith(".seg")).sorted().toList();
-        }
-    }
-
-    private static @Nullable Entry entryAt(ByteBuffer bytes, int at) {
-        if (bytes.getInt(at) != Entry.MAGIC) {
-            return null;
-        }
-        try {
-            return Entry.decode(bytes.duplicate().position(at));
-        } catch (MalformedException e) {
-            return null; // damaged before, or no record at all
-        }
-    }
-
     /** Blocks that a node has repaired since it was started. */
     private static long repaired(LocalCluster cluster, int node) {
         String metrics =
@@ -164,8 +93,8 @@ class RepairIT {
 
             // While the nodes run: the leader's copies, and those of followers, which lead later.
             for (int node = 1; node <= 3; node++) {
-                damage(cluster, node, node);
-                damage(cluster, node, 10 + node);
+                Rot.damage(cluster, node, node);
+                Rot.damage(cluster, node, 10 + node);
             }
             int leader = cluster.leader("data");
             nbdsh(cluster, otherThan(leader), VERIFY, "");
@@ -186,7 +115,7 @@ class RepairIT {
             // At rest.
             cluster.cli("down").succeeds();
             for (int node = 1; node <= 3; node++) {
-                damage(cluster, node, 20 + node);
+                Rot.damage(cluster, node, 20 + node);
             }
             cluster.up();
             nbdsh(cluster, 1, VERIFY, "");
@@ -194,7 +123,7 @@ class RepairIT {
 
             // No replica has it: an error for just that block, and a write brings it back.
             for (int node = 1; node <= 3; node++) {
-                damage(cluster, node, 40);
+                Rot.damage(cluster, node, 40);
             }
             nbdsh(cluster, 2, VERIFY, "40");
             nbdsh(cluster, 2, "h.pwrite(content(40), 40 * 4096)", "");

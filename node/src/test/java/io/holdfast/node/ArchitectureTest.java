@@ -101,6 +101,26 @@ class ArchitectureTest {
                     .dependOnClassesThat(resideInAnyPackage(ADAPTERS));
 
     @ArchTest
+    static final ArchRule SCRUB_KNOWS_NO_ADAPTER =
+            noClasses()
+                    .that()
+                    .resideInAPackage("io.holdfast.node.scrub..")
+                    .should()
+                    .dependOnClassesThat(resideInAnyPackage(ADAPTERS));
+
+    @ArchTest
+    static final ArchRule RUNTIME_KNOWS_NO_SCRUB =
+            noClasses()
+                    .that()
+                    .resideInAnyPackage(
+                            "io.holdfast.node.runtime..",
+                            "io.holdfast.node.replica..",
+                            "io.holdfast.node.port..",
+                            "io.holdfast.node.store..")
+                    .should()
+                    .dependOnClassesThat(resideInAPackage("io.holdfast.node.scrub.."));
+
+    @ArchTest
     static final ArchRule STORE_KNOWS_NO_OTHER_ADAPTER = knowsNoOther("io.holdfast.node.store..");
 
     @ArchTest

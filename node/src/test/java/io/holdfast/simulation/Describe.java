@@ -6,6 +6,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
+import io.holdfast.proto.peer.ScrubMessage;
 import java.util.List;
 
 /**
@@ -77,6 +78,7 @@ final class Describe {
                             + (copy.payload().length == 0 ? " empty" : "")
                             + "]";
             case ReplicaMessage other -> other.toString();
+            case ScrubMessage scrub -> scrub.toString();
             case ClientRequest.Write write ->
                     "Write["
                             + write.shard()

@@ -7,6 +7,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
+import io.holdfast.proto.peer.ScrubMessage;
 import io.holdfast.proto.peer.ShardId;
 import java.io.UncheckedIOException;
 import java.util.ArrayDeque;
@@ -361,6 +362,8 @@ final class SimNode {
                         case ClientRequest request ->
                                 replica(message.shard()).step(new Event.FromClient(from, request));
                         case ClientReply reply -> cluster.reply(from, number, reply);
+                        case ScrubMessage scrub ->
+                                throw new IllegalStateException("no scrub is simulated: " + scrub);
                     }
                 });
     }

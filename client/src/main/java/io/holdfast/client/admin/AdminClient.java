@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Asks a cluster's nodes for what the admin interface offers. Any node will do, so each request
@@ -45,6 +46,7 @@ public final class AdminClient implements AutoCloseable {
     public static final Duration HASH_TIMEOUT = Duration.ofHours(1);
 
     private static final int UNAVAILABLE = 503;
+    private static final String SCRUB = "/v1/scrub";
 
     private final List<Endpoint> nodes;
     private final HttpClient http = PlainHttp.client(CONNECT_TIMEOUT);
@@ -90,6 +92,31 @@ public final class AdminClient implements AutoCloseable {
      */
     public void delete(String name, boolean force) throws AdminException {
         var _ = change("DELETE", volumePath(name) + (force ? "?force=true" : ""), "");
+    }
+
+    /** How the scrub of one node's replicas is; asks only the first node. */
+    public ScrubDocument scrub() throws AdminException {
+        Endpoint node = nodes.getFirst();
+        try {
+            return decode(send(node, "GET", SCRUB, "", ANSWER_TIMEOUT), ScrubDocument.class);
+        } catch (IOException e) {
+            throw unreachable(List.of(node + " (" + reason(e) + ")"));
+        }
+    }
+
+    /**
+     * Starts a scrub of the first node's replicas, or joins the one that runs there.
+     *
+     * @param volume only its replicas; null: all
+     */
+    public ScrubDocument startScrub(@Nullable String volume) throws AdminException {
+        Endpoint node = nodes.getFirst();
+        String path = volume == null ? SCRUB : SCRUB + "?volume=" + encoded(volume);
+        try {
+            return decode(send(node, "POST", path, "", ANSWER_TIMEOUT), ScrubDocument.class);
+        } catch (IOException e) {
+            throw unreachable(List.of(node + " (" + reason(e) + ")"));
+        }
     }
 
     /** What the replicas of one node hold; asks only the first node. */
@@ -150,8 +177,11 @@ public final class AdminClient implements AutoCloseable {
     }
 
     private static String volumePath(String name) {
-        String encoded = URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20");
-        return "/v1/volumes/" + encoded;
+        return "/v1/volumes/" + encoded(name);
+    }
+
+    private static String encoded(String name) {
+        return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20");
     }
 
     private void prefer(Endpoint node) {

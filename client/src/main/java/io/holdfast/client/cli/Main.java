@@ -27,6 +27,7 @@ import picocli.CommandLine.UnmatchedArgumentException;
         subcommands = {
             VolumeCommand.class,
             StatusCommand.class,
+            ScrubCommand.class,
             DebugCommand.class,
             BenchCommand.class,
             VersionCommand.class

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.holdfast.client.admin.AdminJson;
+import io.holdfast.client.admin.ScrubDocument.Counts;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
@@ -187,6 +188,43 @@ class MainTest {
         assertThat(run("volume show none")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
         assertThat(run("volume delete none --yes")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
         assertThat(run("debug hash none")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
+    }
+
+    @Test
+    void scrubsWaitsAndTellsWhatWasFound() {
+        assertThat(run("volume create data --size 1G")).isZero();
+        assertThat(run("scrub data")).isZero();
+        assertThat(out)
+                .isEqualTo(
+                        "NODE   VOLUME  STATE  BLOCKS  DAMAGED  DIFFERING  REPAIRED  UNREPAIRABLE"
+                                + "  UNCOMPARED  COMPLETED\n"
+                                + "node1  data    done   262144  2        1          3         0     "
+                                + "        0           -\n");
+        assertThat(node.requests).endsWith("POST /v1/scrub", "GET /v1/scrub", "GET /v1/scrub");
+        assertThat(run("scrub --no-wait")).isZero();
+        assertThat(out)
+                .startsWith("NODE   SCRUBBED  OF  PERCENT  RATE   ENDS AT\n")
+                .contains("node1  512M      1G  50%      32M/s  ");
+        assertThat(run("scrub --show --json")).isZero();
+        assertThat(out).contains("\"state\" : \"running\"").contains("\"secondsLeft\" : 16");
+        assertThat(run("scrub none")).isEqualTo(ExitCode.NO_SUCH_VOLUME);
+        assertThat(run("scrub data --show")).isEqualTo(ExitCode.USAGE);
+    }
+
+    @Test
+    void aScrubThatLeavesSomethingFails() throws IOException {
+        node.scrubbed = new Counts(10, 10, 0, 2, 1, 1, 2);
+        assertThat(run("scrub")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("2 blocks of node1 cannot be repaired");
+        node.scrubbed = new Counts(10, 3, 7, 0, 0, 0, 0);
+        assertThat(run("scrub")).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("7 blocks of node1 were not compared");
+        node.scrubbed = new Counts(10, 10, 0, 0, 0, 0, 0);
+        assertThat(run("scrub")).isZero();
+        String both = node.address() + "," + unusedAddress();
+        assertThat(plainRun("scrub", "--admin", both)).isEqualTo(ExitCode.FAILED);
+        assertThat(err).contains("not known of the node at 127.0.0.1:");
+        assertThat(plainRun("scrub", "--admin", unusedAddress())).isEqualTo(ExitCode.UNREACHABLE);
     }
 
     @Test
@@ -521,6 +559,7 @@ class MainTest {
                 "volume show",
                 "volume delete",
                 "status",
+                "scrub",
                 "debug hash",
                 "bench",
                 "version"

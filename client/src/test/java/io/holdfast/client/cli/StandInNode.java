@@ -6,6 +6,10 @@ import io.holdfast.client.admin.AdminError;
 import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.CreateVolume;
 import io.holdfast.client.admin.NodeVersion;
+import io.holdfast.client.admin.ScrubDocument;
+import io.holdfast.client.admin.ScrubDocument.Counts;
+import io.holdfast.client.admin.ScrubDocument.State;
+import io.holdfast.client.admin.ScrubDocument.VolumeScrub;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
@@ -44,6 +48,14 @@ final class StandInNode implements AutoCloseable {
 
     volatile String sha256 = "ab".repeat(32);
 
+    /** Times that a scrub is found running after its start. */
+    private static final int SCRUB_LOOKS = 2;
+
+    private int scrubLooks;
+
+    /** What the scrub finds. */
+    volatile Counts scrubbed = new Counts(262144, 262144, 0, 2, 1, 3, 0);
+
     /** A permit per request. */
     final Semaphore served = new Semaphore(0);
 
@@ -74,6 +86,8 @@ final class StandInNode implements AutoCloseable {
             reply(exchange, 200, "text/plain", metrics());
         } else if (path.equals("/v1/version")) {
             reply(exchange, 200, new NodeVersion("0.1.0", id));
+        } else if (path.equals("/v1/scrub")) {
+            scrub(exchange, method);
         } else if (path.equals("/v1/volumes") && method.equals("GET")) {
             reply(exchange, 200, List.copyOf(volumes.values()));
         } else if (path.equals("/v1/volumes") && method.equals("POST")) {
@@ -107,6 +121,36 @@ final class StandInNode implements AutoCloseable {
         VolumeLine made = volume(wanted);
         volumes.put(made.name(), made);
         reply(exchange, 201, made);
+    }
+
+    private void scrub(HttpExchange exchange, String method) throws IOException {
+        String query = exchange.getRequestURI().getQuery();
+        String name = query == null ? "data" : query.substring("volume=".length());
+        if (query != null && !volumes.containsKey(name)) {
+            reply(exchange, 404, new AdminError("there is no volume " + name, "look"));
+            return;
+        }
+        if (method.equals("POST")) {
+            scrubLooks = SCRUB_LOOKS;
+        }
+        boolean running = scrubLooks > 0;
+        scrubLooks--;
+        State state = running ? State.RUNNING : State.DONE;
+        reply(
+                exchange,
+                200,
+                new ScrubDocument(
+                        id,
+                        state,
+                        false,
+                        "2026-12-01T10:00:00Z",
+                        running ? null : "2026-12-01T10:01:00Z",
+                        running ? 512 << 20 : 1 << 30,
+                        1 << 30,
+                        32 << 20,
+                        running ? 16L : null,
+                        scrubbed,
+                        List.of(new VolumeScrub(name, state, scrubbed, null))));
     }
 
     private void oneVolume(HttpExchange exchange, String method, String rest) throws IOException {

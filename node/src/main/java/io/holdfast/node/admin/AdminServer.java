@@ -44,6 +44,8 @@ public final class AdminServer implements AutoCloseable {
     private static final String JSON = "application/json";
     private static final String METRICS = "text/plain; version=0.0.4; charset=utf-8";
     private static final String VOLUMES = "/v1/volumes";
+    private static final String SCRUB = "/v1/scrub";
+    private static final String VOLUME_QUERY = "volume=";
 
     private static final Logger LOG = LoggerFactory.getLogger(AdminServer.class);
 
@@ -138,6 +140,15 @@ public final class AdminServer implements AutoCloseable {
             case "/v1/version" -> get(method, () -> Answer.json(OK, admin.version()));
             case "/v1/status" -> get(method, () -> Answer.json(OK, admin.status()));
             case "/v1/local" -> get(method, () -> Answer.json(OK, admin.local()));
+            case SCRUB ->
+                    switch (method) {
+                        case "POST" ->
+                                Answer.json(
+                                        OK,
+                                        admin.startScrub(
+                                                scrubbed(exchange.getRequestURI().getQuery())));
+                        default -> get(method, () -> Answer.json(OK, admin.scrub()));
+                    };
             case VOLUMES ->
                     switch (method) {
                         case "POST" -> Answer.json(CREATED, admin.create(volume(exchange)));
@@ -180,6 +191,20 @@ public final class AdminServer implements AutoCloseable {
                 AdminRefusal.BAD_REQUEST,
                 "the query '" + query + "' is not known",
                 "A deletion knows ?force=true only.");
+    }
+
+    /** The volume that is to be scrubbed; null: all. */
+    private static @Nullable String scrubbed(@Nullable String query) {
+        if (query == null) {
+            return null;
+        }
+        if (query.startsWith(VOLUME_QUERY) && query.length() > VOLUME_QUERY.length()) {
+            return query.substring(VOLUME_QUERY.length());
+        }
+        throw new AdminRefusal(
+                AdminRefusal.BAD_REQUEST,
+                "the query '" + query + "' is not known",
+                "A scrub knows ?volume=NAME only.");
     }
 
     private Answer health() {

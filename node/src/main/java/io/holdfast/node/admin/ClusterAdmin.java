@@ -3,6 +3,7 @@ package io.holdfast.node.admin;
 import io.holdfast.client.admin.CreateVolume;
 import io.holdfast.client.admin.Health;
 import io.holdfast.client.admin.NodeVersion;
+import io.holdfast.client.admin.ScrubDocument;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.VolumeLine;
 import io.holdfast.client.admin.VolumeHash;
@@ -12,9 +13,11 @@ import io.holdfast.config.NodeConfig;
 import io.holdfast.node.port.Coordinator;
 import io.holdfast.node.port.Store;
 import io.holdfast.node.runtime.DataLoop;
+import io.holdfast.node.scrub.Scrubber;
 import io.holdfast.proto.catalogue.Volume;
 import io.holdfast.proto.peer.ShardId;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the admin interface can do, without HTTP. Calls may block for as long as their documents in
@@ -31,6 +34,7 @@ public final class ClusterAdmin implements AutoCloseable {
     private final Readiness readiness;
     private final VolumeMaker volumes;
     private final ReplicaHash hash;
+    private final ScrubAdmin scrub;
 
     /**
      * The administration of one node and, through it, of its cluster.
@@ -44,6 +48,7 @@ public final class ClusterAdmin implements AutoCloseable {
             Coordinator coordinator,
             ClusterKey clusterKey,
             NodeHealth health,
+            Scrubber scrubber,
             String version) {
         this.config = config;
         this.loop = loop;
@@ -55,6 +60,7 @@ public final class ClusterAdmin implements AutoCloseable {
         this.readiness = new Readiness(coordinator, cluster);
         this.volumes = new VolumeMaker(config, coordinator, clusterKey, cluster, readiness, health);
         this.hash = new ReplicaHash(loop, store);
+        this.scrub = new ScrubAdmin(config.self().id(), loop, scrubber);
     }
 
     /** Begins to look after volumes whose creator has died. */
@@ -103,6 +109,14 @@ public final class ClusterAdmin implements AutoCloseable {
                         .map(hash::of)
                         .toList();
         return new VolumeHash(config.self().id(), hashes);
+    }
+
+    ScrubDocument scrub() {
+        return scrub.document();
+    }
+
+    ScrubDocument startScrub(@Nullable String name) {
+        return scrub.start(name == null ? null : find(name).number());
     }
 
     private Volume find(String name) {

@@ -13,6 +13,8 @@ import io.holdfast.node.replica.ReplicaStatus.Follower;
 import io.holdfast.node.runtime.DataLoop;
 import io.holdfast.node.runtime.DataLoop.ReplicaView;
 import io.holdfast.node.runtime.RuntimeObserver;
+import io.holdfast.node.scrub.Counts;
+import io.holdfast.node.scrub.Scrubber;
 import io.holdfast.proto.peer.ShardId;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -356,6 +358,47 @@ public final class Metrics implements AutoCloseable {
                 "Segments removed",
                 store,
                 Usage::removedSegments);
+    }
+
+    /** Shows what scrubs have done since the process started. */
+    public void watch(Scrubber scrubber) {
+        Gauge.builder("holdfast.scrub.running", scrubber, s -> s.isRunning() ? 1 : 0)
+                .description("1: a scrub is under way")
+                .register(registry);
+        scrubCounter("bytes", "Bytes verified by scrubs", scrubber, Counts::bytes);
+        scrubCounter(
+                "damaged.blocks",
+                "Blocks that scrubs found in damaged records",
+                scrubber,
+                Counts::damaged);
+        scrubCounter(
+                "differing.blocks",
+                "Blocks that scrubs found to differ from the leader's",
+                scrubber,
+                Counts::differing);
+        scrubCounter(
+                "repaired.blocks",
+                "Blocks that scrubs replaced by another replica's copy",
+                scrubber,
+                Counts::repaired);
+        scrubCounter(
+                "unrepairable.blocks",
+                "Blocks that scrubs could not repair, each time they were found",
+                scrubber,
+                Counts::unrepairable);
+        scrubCounter(
+                "uncompared.blocks",
+                "Blocks that scrubs could not compare with the leader's",
+                scrubber,
+                Counts::notCompared);
+    }
+
+    private void scrubCounter(
+            String name, String description, Scrubber scrubber, ToLongFunction<Counts> count) {
+        FunctionCounter.builder(
+                        "holdfast.scrub." + name, scrubber, s -> count.applyAsLong(s.total()))
+                .description(description)
+                .register(registry);
     }
 
     private void storeGauge(

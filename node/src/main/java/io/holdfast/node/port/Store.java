@@ -6,6 +6,7 @@ import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Cursor;
+import io.holdfast.proto.peer.ScrubMessage.Stretch;
 import io.holdfast.proto.peer.ShardId;
 import java.util.Arrays;
 import java.util.List;
@@ -111,8 +112,24 @@ public interface Store extends AutoCloseable {
 
     /**
      * Extents newer than {@code since} from a place in the map on, about {@code maxBytes} of them.
+     * Blocks of damaged records come as {@link Entry#FLAG_DOUBTFUL}, with zeroes where they cannot
+     * be read.
      */
     void extents(ShardId shard, long since, Cursor from, int maxBytes, Consumer<Extents> done);
+
+    /**
+     * Reads what the map holds from a place on, about {@code maxBytes} of it, and verifies the
+     * records. For scrubs: no reader waits for it, and one such call at a time is worked on.
+     *
+     * @param to where to end at the latest, behind {@code from}
+     * @param done null: there is no such shard (any more), or the store has failed. Not within this
+     *     call, unless there is nothing to read from
+     */
+    void verify(
+            ShardId shard, Cursor from, Cursor to, int maxBytes, Consumer<@Nullable Verified> done);
+
+    /** Bytes of sealed blocks that the shard's map points to. */
+    long liveBytes(ShardId shard);
 
     /**
      * The log restarts after {@code baseSequence}; what the map holds is right for it. Takes a
@@ -209,6 +226,32 @@ public interface Store extends AutoCloseable {
      * @param done nothing is left
      */
     record Extents(List<Entry> moved, Cursor next, boolean done) {}
+
+    /**
+     * What a scrub has read.
+     *
+     * @param applied what was committed up to this sequence was in the map
+     * @param pieces in order of (layer, block), as the map was at one moment
+     * @param next where it goes on; the end that was asked for: nothing is left before it
+     */
+    record Verified(long applied, List<Piece> pieces, Cursor next) {
+        public Verified {
+            pieces = List.copyOf(pieces);
+        }
+
+        /** What was read, without the verdicts' details. */
+        public List<Stretch> stretches() {
+            return pieces.stream().map(Piece::stretch).toList();
+        }
+
+        /**
+         * Some blocks in a row.
+         *
+         * @param readable false: zeroes stand in for some of the bytes
+         * @param place of their bytes in the journal, for people
+         */
+        public record Piece(Stretch stretch, boolean readable, String place) {}
+    }
 
     /** How much room there is. */
     enum Space {

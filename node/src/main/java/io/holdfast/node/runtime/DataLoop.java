@@ -17,6 +17,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
+import io.holdfast.proto.peer.ScrubMessage;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -90,6 +91,8 @@ public final class DataLoop implements PeerLinks.Receiver {
     private boolean syncReported;
     private long syncedThrough;
     private @Nullable Exception storeFailure;
+    private @Nullable ScrubReceiver scrub;
+    private long clientRequests;
 
     /** As the replicas were told. */
     private Room room = Room.ENOUGH;
@@ -106,6 +109,21 @@ public final class DataLoop implements PeerLinks.Receiver {
      * @param outOfService its disk has failed
      */
     public record ReplicaView(ShardId shard, ReplicaStatus status, boolean outOfService) {}
+
+    /** Who hears what nodes say of their replicas beside the replication: the scrub. */
+    public interface ScrubReceiver {
+        /** A question or answer of another node's scrub. */
+        void received(int from, ScrubMessage message);
+
+        /** Another replica's copy of a block, asked for here. */
+        void received(int from, ReplicaMessage.FetchedBlock copy);
+    }
+
+    /**
+     * Fetches of blocks from this number on are a {@link ScrubReceiver}'s; replicas number theirs
+     * from 1.
+     */
+    public static final long FIRST_SCRUB_FETCH = 1L << 62;
 
     /** The parts around the loop that need the loop to be made. */
     public interface Parts {
@@ -171,6 +189,16 @@ public final class DataLoop implements PeerLinks.Receiver {
         listeners.add(listener);
     }
 
+    /** Hands a scrub's messages to {@code receiver}; dropped while there is none. */
+    public void scrub(ScrubReceiver receiver) {
+        scrub = receiver;
+    }
+
+    /** Requests of volume clients that have come to replicas here. */
+    public long clientRequests() {
+        return clientRequests;
+    }
+
     /** The thread that all this happens on. */
     public DataThread thread() {
         return thread;
@@ -199,6 +227,14 @@ public final class DataLoop implements PeerLinks.Receiver {
             views.add(new ReplicaView(driver.shard(), driver.status(now), driver.isOutOfService()));
         }
         return views;
+    }
+
+    /** The replica of a shard here; null: there is none. */
+    public @Nullable ReplicaView replica(ShardId shard) {
+        ShardDriver driver = drivers.get(shard);
+        return driver == null
+                ? null
+                : new ReplicaView(shard, driver.status(System.nanoTime()), driver.isOutOfService());
     }
 
     /** Why the store can no longer be used; null: it can. */
@@ -288,11 +324,22 @@ public final class DataLoop implements PeerLinks.Receiver {
         switch (message) {
             case ClientReply reply -> clients.onReply(from, reply);
             case ClientRequest request -> {
+                clientRequests++;
                 ShardDriver driver = drivers.get(request.shard());
                 if (driver == null || driver.isOutOfService()) {
                     reply(from, refusal(request, driver == null));
                 } else {
                     driver.step(new Event.FromClient(from, request));
+                }
+            }
+            case ReplicaMessage.FetchedBlock copy when copy.fetch() >= FIRST_SCRUB_FETCH -> {
+                if (scrub != null) {
+                    scrub.received(from, copy);
+                }
+            }
+            case ScrubMessage said -> {
+                if (scrub != null) {
+                    scrub.received(from, said);
                 }
             }
             case ReplicaMessage said -> tell(said.shard(), new Event.FromPeer(from, said));
@@ -372,7 +419,8 @@ public final class DataLoop implements PeerLinks.Receiver {
         scheduleTurn();
     }
 
-    void sendToPeer(int to, PeerMessage message) {
+    /** Sends a message to another node; it leaves with this turn, or is lost. */
+    public void sendToPeer(int to, PeerMessage message) {
         links.send(to, message);
         sendsQueued = true;
         scheduleTurn();

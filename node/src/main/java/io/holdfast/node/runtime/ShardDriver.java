@@ -74,24 +74,6 @@ final class ShardDriver {
         BASE
     }
 
-    /** Lets some lines of a kind pass, so that a disk full of damage does not fill the log. */
-    private static final class LogPace {
-        private static final int LINES = 20;
-        private static final long PERIOD_NANOS = 60_000_000_000L;
-
-        private long since;
-        private int lines;
-
-        boolean mayLog(long nowNanos) {
-            if (lines == 0 || nowNanos - since >= PERIOD_NANOS) {
-                since = nowNanos;
-                lines = 0;
-            }
-            lines++;
-            return lines <= LINES;
-        }
-    }
-
     /** Something in the journal that the replica waits for. */
     private static final class Ticket {
         static final long NOT_WRITTEN = -1;

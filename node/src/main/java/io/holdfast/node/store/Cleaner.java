@@ -380,7 +380,8 @@ final class Cleaner implements AutoCloseable {
                         ? entry.payload()
                         : Arrays.copyOfRange(
                                 entry.payload(), from, from + extent.count * Blocks.SEALED_SIZE);
-        return extent.moved(entry.shard(), entry.layer(), payload);
+        // What is doubtful stays so, however often it is moved.
+        return extent.moved(entry.shard(), entry.layer(), payload, entry.isDoubtful());
     }
 
     private void finish(@Nullable String damage) {

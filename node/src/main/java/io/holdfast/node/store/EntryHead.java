@@ -62,6 +62,10 @@ record EntryHead(
         return (flags & Entry.FLAG_MOVED) != 0;
     }
 
+    boolean isDoubtful() {
+        return (flags & Entry.FLAG_DOUBTFUL) != 0;
+    }
+
     boolean isWrite() {
         return kind == EntryKind.WRITE.code;
     }

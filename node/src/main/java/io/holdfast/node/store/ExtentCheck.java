@@ -73,6 +73,8 @@ final class ExtentCheck {
                                         + entry.block()
                                         + "+"
                                         + entry.count()));
+            } else if (entry.isDoubtful()) {
+                problems.accept(claim.problem(file, "copied from a damaged record"));
             }
         }
     }

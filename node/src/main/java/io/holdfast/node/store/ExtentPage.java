@@ -86,14 +86,22 @@ final class ExtentPage {
          * The entry that says the same once more: of the same write, under its sequence and nonce.
          *
          * @param payload the sealed blocks; of zeroes nothing
+         * @param doubtful whether the payload is from a record that is damaged
          */
-        Entry moved(ShardId shard, int layer, byte[] payload) {
+        Entry moved(ShardId shard, int layer, byte[] payload, boolean doubtful) {
             boolean zero = place == Place.NONE;
+            int flags = Entry.FLAG_MOVED;
+            if (trim) {
+                flags |= Entry.FLAG_TRIM;
+            }
+            if (doubtful) {
+                flags |= Entry.FLAG_DOUBTFUL;
+            }
             Entry.Builder entry =
                     Entry.builder(shard, zero ? EntryKind.ZERO : EntryKind.WRITE)
                             .at(epoch, sequence, 0)
                             .blocks(layer, start, count)
-                            .flags(Entry.FLAG_MOVED | (trim ? Entry.FLAG_TRIM : 0));
+                            .flags(flags);
             if (!zero) {
                 entry.sealed(nonce(), payload);
             }

@@ -94,6 +94,9 @@ public final class JournalStore implements Store {
     /** Reads and removes segments. */
     private final ExecutorService cleaning;
 
+    /** Reads for scrubs, so that no reader of a client's waits behind one. */
+    private final ExecutorService scrubbing;
+
     private final TreeMap<ShardId, ShardStore> shards = new TreeMap<>();
 
     /** Logs with entries in memory, once per entry, oldest first. */
@@ -228,6 +231,7 @@ public final class JournalStore implements Store {
             segments = new SegmentTable(journalDirectory, pageCache);
             readers = threads.pool("store-read", options.readThreads(), MAX_WAITING_READS);
             cleaning = threads.one("store-clean");
+            scrubbing = threads.one("store-scrub");
             blockReader = new BlockReader(segments, pageCache, readers, loop);
             logReader = new LogReader(segments);
             remover =
@@ -759,7 +763,7 @@ public final class JournalStore implements Store {
                 || !extent.nonce().equals(copy.nonce())) {
             return false;
         }
-        appendMoved(id, List.of(extent.moved(id, layer, copy.payload())));
+        appendMoved(id, List.of(extent.moved(id, layer, copy.payload(), false)));
         repairedBlocks++;
         write();
         return !failed;
@@ -771,9 +775,41 @@ public final class JournalStore implements Store {
         if (shard == null || failed) {
             return;
         }
-        ExtentWalk.Parts parts =
-                new ExtentWalk.Parts(map, database, segments, journal, readers, loop, this::fail);
-        new ExtentWalk(shard, since, from, maxBytes, done, parts).start();
+        walk(shard, new MapWalk.Range(since, from, null, maxBytes), readers)
+                .start(new CatchUpExtents(id, from, done));
+    }
+
+    @Override
+    public void verify(
+            ShardId id, Cursor from, Cursor to, int maxBytes, Consumer<@Nullable Verified> done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed || closed) {
+            done.accept(null);
+            return;
+        }
+        walk(shard, new MapWalk.Range(0, from, to, maxBytes), scrubbing)
+                .start(new VerifyWalk(shard, to, done));
+    }
+
+    @Override
+    public long liveBytes(ShardId id) {
+        ShardStore shard = shards.get(id);
+        return shard == null ? 0 : shard.map.usage.total();
+    }
+
+    private MapWalk walk(ShardStore shard, MapWalk.Range range, Executor thread) {
+        return new MapWalk(
+                shard,
+                range,
+                new MapWalk.Parts(
+                        map,
+                        database,
+                        segments,
+                        journal,
+                        thread,
+                        loop,
+                        () -> failed || closed,
+                        this::fail));
     }
 
     /**
@@ -1078,12 +1114,16 @@ public final class JournalStore implements Store {
         cleaner.close();
         cleaning.shutdown();
         readers.shutdown();
+        scrubbing.shutdown();
         try {
             if (!readers.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
                 LOG.warn("Reads still wait for the disk after {} s", CLOSE_SECONDS);
             }
             if (!cleaning.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
                 LOG.warn("Segments are still being removed after {} s", CLOSE_SECONDS);
+            }
+            if (!scrubbing.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("A scrub still waits for the disk after {} s", CLOSE_SECONDS);
             }
             segments.close();
             journal.close();

@@ -114,6 +114,15 @@ final class SegmentUsage {
             all.add(share.segment, live);
         }
 
+        /** Live bytes of the shard, in all segments. */
+        long total() {
+            long bytes = 0;
+            for (Share share : shares.values()) {
+                bytes += share.live;
+            }
+            return bytes;
+        }
+
         /** Takes over a row of the last checkpoint. */
         void load(int segment, long live) {
             add(segment, live);

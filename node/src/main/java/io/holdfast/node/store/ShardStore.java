@@ -56,6 +56,12 @@ final class ShardStore {
         return next == Place.NONE ? end : next;
     }
 
+    /** Sequence up to which the map is applied for sure. */
+    long applied() {
+        Owner replica = owner;
+        return replica == null ? base : Math.max(base, replica.applied());
+    }
+
     /** What a checkpoint at journal end {@code end} keeps. */
     ShardRow row(long end) {
         Owner replica = owner;

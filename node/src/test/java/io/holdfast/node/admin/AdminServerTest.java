@@ -9,6 +9,7 @@ import ch.qos.logback.core.AppenderBase;
 import io.holdfast.client.admin.AdminError;
 import io.holdfast.client.admin.AdminJson;
 import io.holdfast.client.admin.Health;
+import io.holdfast.client.admin.ScrubDocument;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.NodeState;
 import io.holdfast.client.admin.StatusDocument.ReplicaLine;
@@ -24,6 +25,8 @@ import io.holdfast.config.NodeConfig.Limits;
 import io.holdfast.config.NodeConfig.Member;
 import io.holdfast.node.runtime.LeaderRecorder;
 import io.holdfast.node.runtime.TestNode;
+import io.holdfast.node.scrub.ScrubTimes;
+import io.holdfast.node.scrub.Scrubber;
 import io.netty.channel.DefaultEventLoop;
 import java.io.IOException;
 import java.net.Socket;
@@ -59,6 +62,8 @@ class AdminServerTest {
     private ClusterAdmin admin;
     private AdminServer server;
 
+    private Scrubber scrubber;
+
     @BeforeEach
     void start() throws Exception {
         node = new TestNode(1, List.of(1), directory, eventLoop);
@@ -74,8 +79,21 @@ class AdminServerTest {
                         List.of(self),
                         directory,
                         directory.resolve("key"),
+                        NodeConfig.Scrub.DEFAULT,
                         new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20, 0));
         health = new NodeHealth(node.loop, coordinator, 1, () -> keyDisputed);
+        scrubber =
+                new Scrubber(
+                        node.loop,
+                        node.store,
+                        1,
+                        node.keeper::catalogue,
+                        new Scrubber.Options(1 << 30, 0),
+                        new ScrubTimes(directory.resolve("scrub-times"), Runnable::run),
+                        () -> 1_000_000_000_000L,
+                        () -> 0);
+        node.run(scrubber::start);
+        metrics.watch(scrubber);
         admin =
                 new ClusterAdmin(
                         config,
@@ -84,6 +102,7 @@ class AdminServerTest {
                         coordinator,
                         new ClusterKey(new byte[ClusterKey.SIZE]),
                         health,
+                        scrubber,
                         "1.2.3");
         server = new AdminServer(any, admin, () -> metrics.scrape(node.loop));
     }
@@ -173,6 +192,30 @@ class AdminServerTest {
         refused(404, "GET", "/v1/volumes/data", "", "data");
         refused(404, "DELETE", "/v1/volumes/data", "", "data");
         node.await("the replica dropped", () -> node.loop.shards().isEmpty());
+    }
+
+    @Test
+    void scrubsWhenAskedAndTellsHowItWent() throws Exception {
+        assertThat(get("/v1/scrub", ScrubDocument.class).state())
+                .isEqualTo(ScrubDocument.State.NEVER);
+        ask("POST", "/v1/volumes", "{\"name\":\"data\",\"sizeBytes\":1073741824}");
+        HttpResponse<String> started = ask("POST", "/v1/scrub?volume=data", "");
+        assertThat(started.statusCode()).as(started.body()).isEqualTo(200);
+        assertThat(AdminJson.read(started.body(), ScrubDocument.class).volumes())
+                .extracting(ScrubDocument.VolumeScrub::volume)
+                .containsExactly("data");
+        node.await("the scrub's end", () -> !scrubber.isRunning());
+        ScrubDocument done = get("/v1/scrub", ScrubDocument.class);
+        assertThat(done.state()).isEqualTo(ScrubDocument.State.DONE);
+        assertThat(done.started()).isEqualTo("2001-09-09T01:46:40Z");
+        assertThat(done.secondsLeft()).isNull();
+        assertThat(done.volumes().getFirst().lastCompleted()).isEqualTo(done.finished());
+        assertThat(ask("GET", "/metrics", "").body())
+                .contains("holdfast_scrub_running 0.0")
+                .contains("holdfast_scrub_repaired_blocks_total 0.0");
+        refused(404, "POST", "/v1/scrub?volume=none", "", "none");
+        refused(400, "POST", "/v1/scrub?all", "", "all");
+        refused(405, "DELETE", "/v1/scrub", "", "DELETE");
     }
 
     @Test

@@ -52,6 +52,7 @@ final class TestNodes {
                 members,
                 data,
                 data.resolve("key"),
+                NodeConfig.Scrub.DEFAULT,
                 new NodeConfig.Limits(1, 1, 1, 1, 1, 0));
     }
 }

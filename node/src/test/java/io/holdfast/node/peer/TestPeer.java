@@ -183,6 +183,7 @@ final class TestPeer implements AutoCloseable {
                 members,
                 Path.of("unused"),
                 Path.of("unused"),
+                NodeConfig.Scrub.DEFAULT,
                 new Limits(1, 1, 1, 1, 1, 0));
     }
 }

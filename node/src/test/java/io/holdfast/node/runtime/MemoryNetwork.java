@@ -10,7 +10,7 @@ import java.util.Set;
 import java.util.TreeMap;
 
 /** Links between nodes that share one thread. A message leaves with the flush, or not at all. */
-final class MemoryNetwork {
+public final class MemoryNetwork {
     private final Map<Integer, PeerLinks.Receiver> receivers = new TreeMap<>();
     private final Map<Integer, DataThread> threads = new TreeMap<>();
     private final Set<Integer> cut = new HashSet<>();
@@ -25,7 +25,7 @@ final class MemoryNetwork {
     }
 
     /** Nothing reaches the node or leaves it any more. */
-    void cut(int node) {
+    public void cut(int node) {
         cut.add(node);
         receivers.forEach((other, receiver) -> {
             if (other != node) {
@@ -34,7 +34,8 @@ final class MemoryNetwork {
         });
     }
 
-    void heal(int node) {
+    /** It is reached again. */
+    public void heal(int node) {
         cut.remove(node);
     }
 

@@ -52,7 +52,8 @@ public final class TestNode {
         this(number, nodes, directory, eventLoop, new MemoryNetwork());
     }
 
-    TestNode(
+    /** A node that shares a network in memory with others. */
+    public TestNode(
             int number,
             List<Integer> nodes,
             Path directory,
@@ -125,7 +126,7 @@ public final class TestNode {
     }
 
     /** Sends requests in one burst; on the loop. */
-    void send(int to, List<ClientRequest> requests) {
+    public void send(int to, List<ClientRequest> requests) {
         sending = true;
         requests.forEach(request -> Objects.requireNonNull(links).send(to, request));
         sending = false;

@@ -375,6 +375,31 @@ class OfflineStoreTest {
     }
 
     @Test
+    void aCopyFromADamagedRecordIsFoundThoughItsOwnRecordIsRight() throws IOException {
+        JournalStore store = open();
+        Rig.create(store, Rig.SHARD, owner);
+        Entry entry = Rig.write(Rig.SHARD, 1, 7, 100, 3);
+        store.appendMoved(
+                Rig.SHARD,
+                List.of(
+                        Entry.builder(Rig.SHARD, entry.kind())
+                                .at(1, 7, 0)
+                                .blocks(0, 100, 3)
+                                .sealed(entry.nonce(), entry.payload())
+                                .flags(Entry.FLAG_MOVED | Entry.FLAG_DOUBTFUL)
+                                .build()));
+        store.write();
+        Rig.checkpoint(store, loop);
+        store.abandon();
+        List<StoreProblem> problems = verify().listed();
+        assertThat(problems).hasSize(1);
+        StoreProblem problem = problems.getFirst();
+        assertThat(problem.kind()).isEqualTo(StoreProblem.Kind.EXTENT);
+        assertThat(problem.what()).isEqualTo("copied from a damaged record");
+        assertThat(problem.liveBlocks()).isEqualTo(3);
+    }
+
+    @Test
     void wrongLiveBytesAndALostRowAreFound() throws IOException {
         someSegments();
         try (RocksRows rows = new RocksRows(directory.resolve("map"));

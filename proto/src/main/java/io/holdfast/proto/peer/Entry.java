@@ -16,7 +16,9 @@ import java.util.zip.CRC32C;
  *      8    4 length     of the whole record: 128 + payload
  *     12    1 kind       {@link EntryKind#code}
  *     13    1 flags      bit 0: ZERO came from TRIM, the client does not need the space kept;
- *                        bit 1: moved copy (cleaner or catch-up), not part of the log's order
+ *                        bit 1: moved copy (cleaner or catch-up), not part of the log's order;
+ *                        bit 2: doubtful, only of a moved WRITE: the record that these blocks were
+ *                        copied from was damaged, so some of them may be other than was written
  *     14    2 reserved   0
  *     16    4 volume     {@link ShardId#volume}
  *     20    4 shard      {@link ShardId#index}
@@ -54,7 +56,14 @@ public final class Entry {
     /** Flag: a moved copy of blocks that keeps its original's sequence. */
     public static final int FLAG_MOVED = 2;
 
-    private static final int KNOWN_FLAGS = FLAG_TRIM | FLAG_MOVED;
+    /**
+     * Flag: a moved copy of blocks whose own record was damaged, or could not be read (zeroes stand
+     * in for those). The checksum here is of the bytes as they were found; it must not make them
+     * look good. The tag of each block tells its reader.
+     */
+    public static final int FLAG_DOUBTFUL = 4;
+
+    private static final int KNOWN_FLAGS = FLAG_TRIM | FLAG_MOVED | FLAG_DOUBTFUL;
 
     /** Longest identity, in bytes of UTF-8. */
     public static final int MAX_IDENTITY_BYTES = 512;
@@ -200,6 +209,9 @@ public final class Entry {
         if ((flags & ~KNOWN_FLAGS) != 0) {
             throw new MalformedException("entry flags are 0x" + Integer.toHexString(flags));
         }
+        if (isDoubtful() && !(isMoved() && kind == EntryKind.WRITE)) {
+            throw new MalformedException("doubtful entry that is no moved WRITE: " + kind);
+        }
         if (epoch < 1 || sequence < 1 || commit < 0) {
             throw new MalformedException(
                     "entry epoch " + epoch + ", sequence " + sequence + ", commit " + commit);
@@ -285,6 +297,11 @@ public final class Entry {
     /** Whether this is a moved copy that is not part of the log's order. */
     public boolean isMoved() {
         return (flags & FLAG_MOVED) != 0;
+    }
+
+    /** Whether this is a copy from a damaged record. */
+    public boolean isDoubtful() {
+        return (flags & FLAG_DOUBTFUL) != 0;
     }
 
     public long epoch() {
@@ -411,7 +428,7 @@ public final class Entry {
             return this;
         }
 
-        /** {@link #FLAG_TRIM} and {@link #FLAG_MOVED}. */
+        /** {@link #FLAG_TRIM}, {@link #FLAG_MOVED} and {@link #FLAG_DOUBTFUL}. */
         public Builder flags(int flags) {
             this.flags = flags;
             return this;

@@ -145,7 +145,8 @@ final class FieldReader {
         return bytes(field, intIn(field + " length", 0, most));
     }
 
-    private byte[] bytes(String field, int length) {
+    /** So many bytes; their number was checked before. */
+    byte[] bytes(String field, int length) {
         need(length, field);
         if (length == 0) {
             return EMPTY;

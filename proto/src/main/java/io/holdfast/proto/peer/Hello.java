@@ -35,7 +35,7 @@ public record Hello(
     public static final int MAGIC = 0x48465052;
 
     /** The version of hello and frames that this code speaks. */
-    public static final int VERSION = 2;
+    public static final int VERSION = 3;
 
     /** Bytes before the cluster's name. */
     public static final int HEADER_SIZE = 32;

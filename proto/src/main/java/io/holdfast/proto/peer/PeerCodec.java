@@ -64,6 +64,8 @@ public final class PeerCodec {
     static final int TYPE_HAND_OVER = 8;
     static final int TYPE_FETCH_BLOCK = 9;
     static final int TYPE_FETCHED_BLOCK = 10;
+    static final int TYPE_ASK_VERSIONS = 11;
+    static final int TYPE_VERSIONS = 12;
     static final int TYPE_OPEN_SESSION = 16;
     static final int TYPE_CLOSE_SESSION = 17;
     static final int TYPE_CLAIM = 18;
@@ -103,6 +105,7 @@ public final class PeerCodec {
         long fields =
                 switch (message) {
                     case ReplicaMessage m -> ReplicaMessageCodec.size(m);
+                    case ScrubMessage m -> ScrubMessageCodec.size(m);
                     case ClientRequest m -> ClientRequestCodec.size(m);
                     case ClientReply m -> ClientReplyCodec.size(m);
                 };
@@ -124,6 +127,7 @@ public final class PeerCodec {
         out.writeInt(0);
         switch (message) {
             case ReplicaMessage m -> ReplicaMessageCodec.write(m, out);
+            case ScrubMessage m -> ScrubMessageCodec.write(m, out);
             case ClientRequest m -> ClientRequestCodec.write(m, out);
             case ClientReply m -> ClientReplyCodec.write(m, out);
         }
@@ -172,6 +176,8 @@ public final class PeerCodec {
                     case TYPE_HAND_OVER -> ReplicaMessageCodec.handOver(fields);
                     case TYPE_FETCH_BLOCK -> ReplicaMessageCodec.fetchBlock(fields);
                     case TYPE_FETCHED_BLOCK -> ReplicaMessageCodec.fetchedBlock(fields);
+                    case TYPE_ASK_VERSIONS -> ScrubMessageCodec.askVersions(fields);
+                    case TYPE_VERSIONS -> ScrubMessageCodec.versions(fields);
                     case TYPE_OPEN_SESSION -> ClientRequestCodec.openSession(fields);
                     case TYPE_CLOSE_SESSION -> ClientRequestCodec.closeSession(fields);
                     case TYPE_CLAIM -> ClientRequestCodec.claim(fields);

@@ -123,6 +123,17 @@ final class Messages {
                             (zero || follows) && bool(r),
                             bytes(r, follows ? Blocks.SEALED_SIZE : 0));
                 });
+        maker(
+                ScrubMessage.AskVersions.class,
+                r -> {
+                    int layer = nat(r) >> 1;
+                    return new ScrubMessage.AskVersions(
+                            shard(r),
+                            pos(r),
+                            new ReplicaMessage.Cursor(layer, num(r)),
+                            new ReplicaMessage.Cursor(layer + 1, num(r)));
+                });
+        maker(ScrubMessage.Versions.class, Messages::versions);
         maker(HandOver.class, r -> new HandOver(shard(r), num(r)));
         maker(OpenSession.class, r -> new OpenSession(shard(r), nat(r), pos(r), nat(r)));
         maker(CloseSession.class, r -> new CloseSession(shard(r), nat(r), pos(r), nat(r)));
@@ -328,6 +339,37 @@ final class Messages {
             names.addAll(permitted(next));
         }
         return names;
+    }
+
+    private static ScrubMessage.Versions versions(Random r) {
+        int layer = nat(r) >> 1;
+        long from = block(r);
+        long at = from;
+        List<ScrubMessage.Stretch> stretches = new ArrayList<>();
+        for (int i = r.nextInt(4); i > 0; i--) {
+            at += r.nextInt(3);
+            boolean zero = bool(r);
+            int count = 1 + r.nextInt(zero ? ScrubMessage.MAX_STRETCH_BLOCKS : 3);
+            stretches.add(
+                    new ScrubMessage.Stretch(
+                            layer,
+                            at,
+                            count,
+                            pos(r),
+                            pos(r),
+                            zero ? Nonce.NONE : nonce(r),
+                            zero && bool(r),
+                            zero || bool(r),
+                            bytes(r, zero ? 0 : count * ScrubMessage.SUM_SIZE)));
+            at += count;
+        }
+        return new ScrubMessage.Versions(
+                shard(r),
+                pos(r),
+                num(r),
+                new ReplicaMessage.Cursor(layer, from),
+                new ReplicaMessage.Cursor(layer, at + 1 + r.nextInt(3)),
+                stretches);
     }
 
     /** Whether two messages have equal fields, arrays by their contents. */

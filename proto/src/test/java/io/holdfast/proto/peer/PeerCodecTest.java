@@ -161,6 +161,29 @@ final class PeerCodecTest {
                 "FetchedBlock.unreadable",
                 new ReplicaMessage.FetchedBlock(
                         SHARD, 5, 4, 1, 0x1234, 12, nonce, false, new byte[0]));
+        samples.put(
+                "AskVersions", new ScrubMessage.AskVersions(SHARD, 4, cursor, ScrubMessage.END));
+        samples.put(
+                "Versions",
+                new ScrubMessage.Versions(
+                        SHARD,
+                        4,
+                        13,
+                        cursor,
+                        ScrubMessage.END,
+                        List.of(
+                                new ScrubMessage.Stretch(
+                                        1, 0x1234, 2, 12, 5, nonce, false, false, new byte[8]),
+                                new ScrubMessage.Stretch(
+                                        1,
+                                        0x1236,
+                                        1024,
+                                        7,
+                                        4,
+                                        Nonce.NONE,
+                                        true,
+                                        true,
+                                        new byte[0]))));
         samples.put("OpenSession", new ClientRequest.OpenSession(SHARD, 2, 1, 0));
         samples.put("CloseSession", new ClientRequest.CloseSession(SHARD, 2, 3, 21));
         samples.put("Claim", new ClientRequest.Claim(SHARD, 2, 4, 21, "hôte", 2, true));
@@ -192,6 +215,29 @@ final class PeerCodecTest {
                                 new ClientReply.Run(18, 1, 12, nonce, block))));
         samples.put("Holder", new ClientReply.Holder(SHARD, 2, 10, 2, true, "client-a"));
         return samples;
+    }
+
+    @Test
+    void onlyAMovedWriteCanBeDoubtful() {
+        Entry.Builder moved =
+                Entry.builder(SHARD, EntryKind.WRITE)
+                        .at(4, 7, 6)
+                        .blocks(0, 64, 1)
+                        .sealed(new Nonce(1, 21, 5), new byte[Blocks.SEALED_SIZE]);
+        Entry doubtful = moved.flags(Entry.FLAG_MOVED | Entry.FLAG_DOUBTFUL).build();
+        ByteBuffer record = ByteBuffer.allocate(doubtful.sizeBytes());
+        record.put(doubtful.header()).put(doubtful.payload()).flip();
+        assertThat(Entry.decode(record).isDoubtful()).isTrue();
+        assertThat(moved.flags(Entry.FLAG_MOVED).build().isDoubtful()).isFalse();
+        assertThatThrownBy(() -> moved.flags(Entry.FLAG_DOUBTFUL).build())
+                .isInstanceOf(MalformedException.class);
+        assertThatThrownBy(() ->
+                        Entry.builder(SHARD, EntryKind.ZERO)
+                                .at(4, 7, 6)
+                                .blocks(0, 64, 2)
+                                .flags(Entry.FLAG_MOVED | Entry.FLAG_DOUBTFUL)
+                                .build())
+                .isInstanceOf(MalformedException.class);
     }
 
     @Test
@@ -427,7 +473,7 @@ final class PeerCodecTest {
         hello.encode(out);
         assertThat(ByteBufUtil.hexDump(out))
                 .isEqualTo(
-                        "4846505200000002010200030000000300000000000000"
+                        "4846505200000003010200030000000300000000000000"
                                 + "09000000000000000a62c3b6");
         byte[] bytes = ByteBufUtil.getBytes(out);
         for (int length = 0; length < bytes.length; length++) {
@@ -441,8 +487,8 @@ final class PeerCodecTest {
     @Test
     void aHelloOfAnotherVersionOrWithoutMagicIsToldFromTheFirstBytes() {
         Hello later =
-                Hello.decode(Unpooled.wrappedBuffer(ByteBufUtil.decodeHexDump("4846505200000003")));
-        assertThat(Objects.requireNonNull(later).version()).isEqualTo(3);
+                Hello.decode(Unpooled.wrappedBuffer(ByteBufUtil.decodeHexDump("4846505200000004")));
+        assertThat(Objects.requireNonNull(later).version()).isEqualTo(4);
         assertThatThrownBy(
                         () -> Hello.decode(Unpooled.copiedBuffer("GET /", StandardCharsets.UTF_8)))
                 .isInstanceOf(MalformedException.class)
