@@ -5,6 +5,7 @@ import static io.holdfast.simulation.SimOptions.SECONDS;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.holdfast.node.replica.Branch;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState.Standing;
@@ -13,6 +14,7 @@ import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.PeerMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
+import io.holdfast.proto.peer.ReplicaMessage.InstallExtents;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
@@ -247,6 +249,121 @@ final class ScenarioTest {
         cluster.start(cluster.node(late));
         healAndCheck();
         assertThat(cluster.counters.get("bases installed")).isPositive();
+    }
+
+    /** Leaves {@code late} in the middle of a catch-up: the first blocks are there, no base is. */
+    private void leaveInTheMiddleOfACatchUp(int late) {
+        for (int block = 0; block < 12; block++) {
+            write(block);
+        }
+        flush();
+        for (SimNode node : cluster.nodes()) {
+            if (node.isUp()) {
+                node.replica(SHARD).checkpoint();
+            }
+        }
+        cluster.run(SECONDS);
+        for (SimNode node : cluster.nodes()) {
+            node.store(SHARD).moveLogStart(Long.MAX_VALUE);
+        }
+        write(0);
+        cluster.network.hold(message -> message instanceof InstallExtents part && part.done());
+        cluster.start(cluster.node(late));
+        cluster.run(300 * MILLIS);
+        assertThat(cluster.node(late).replica(SHARD).status().standing())
+                .isEqualTo(Standing.INSTALLING);
+    }
+
+    @Test
+    void extentsOfLostWritesDoNotStayInAReplicaThatCatchesUp() {
+        int lost = 0;
+        for (int seed = 1; seed <= 20; seed++) {
+            cluster = new SimCluster(SimOptions.CALM, new SimRandom(seed));
+            cluster.start();
+            client = cluster.clients().getFirst();
+            attach(client);
+            write(0);
+            flush();
+            int late = followers().getFirst();
+            cluster.node(late).powerLoss();
+            leaveInTheMiddleOfACatchUp(late);
+            long newest = cluster.node(leader()).store(SHARD).last();
+            cluster.majorityForgot();
+            List<SimNode> losers =
+                    cluster.nodes().stream().filter(node -> node.number != late).toList();
+            losers.forEach(SimNode::powerLoss);
+            cluster.network.hold(message -> false);
+            losers.forEach(cluster::start);
+            lost += losers.stream().allMatch(n -> n.store(SHARD).last() < newest) ? 1 : 0;
+            healAndCheck();
+        }
+        assertThat(lost).isPositive();
+    }
+
+    /** Both others in the middle of a catch-up from the leader, which is told. */
+    private int leadsTwoThatCatchUp() {
+        attach(client);
+        write(0);
+        flush();
+        int leader = leader();
+        List<Integer> others = followers();
+        cluster.node(others.getFirst()).powerLoss();
+        leaveInTheMiddleOfACatchUp(others.getFirst());
+        cluster.majorityForgot();
+        SimNode second = cluster.node(others.getLast());
+        for (int block = 0; block < 12; block++) {
+            write(block);
+        }
+        cluster.node(leader).replica(SHARD).checkpoint();
+        cluster.run(10 * MILLIS);
+        cluster.node(leader).store(SHARD).moveLogStart(Long.MAX_VALUE);
+        second.powerLoss();
+        cluster.start(second);
+        cluster.run(SECONDS);
+        for (int other : others) {
+            assertThat(cluster.node(other).replica(SHARD).status().dependsOn()).isEqualTo(leader);
+        }
+        return leader;
+    }
+
+    @Test
+    void leaderThatEndsWhileAllOthersCatchUpFromItLeadsAgain() {
+        int leader = leadsTwoThatCatchUp();
+        cluster.node(leader).crash();
+        cluster.network.hold(message -> false);
+        cluster.run(5 * SECONDS);
+        assertThat(cluster.leader(SHARD)).isZero();
+        healAndCheck();
+        assertThat(cluster.counters.get(Counters.core(Branch.WON_BY_DEPENDENTS))).isPositive();
+    }
+
+    @Test
+    void leaderThatLosesPowerWhileAllOthersCatchUpFromItLeadsAgain() {
+        int leader = leadsTwoThatCatchUp();
+        cluster.node(leader).powerLoss();
+        cluster.network.hold(message -> false);
+        cluster.run(5 * SECONDS);
+        assertThat(cluster.leader(SHARD)).isZero();
+        healAndCheck();
+    }
+
+    @Test
+    void replicaThatLostItsDiskPromisesToNobody() {
+        attach(client);
+        write(1);
+        flush();
+        int leader = leader();
+        List<Integer> others = followers();
+        SimNode wiped = cluster.node(others.getFirst());
+        wiped.wipe();
+        leaveInTheMiddleOfACatchUp(others.getFirst());
+        cluster.node(others.getLast()).crash();
+        cluster.node(leader).crash();
+        cluster.network.hold(message -> false);
+        cluster.start(cluster.node(leader));
+        cluster.run(5 * SECONDS);
+        assertThat(cluster.leader(SHARD)).isZero();
+        healAndCheck();
     }
 
     @Test

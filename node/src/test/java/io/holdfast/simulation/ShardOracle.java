@@ -384,7 +384,10 @@ final class ShardOracle {
     /** A message is about to leave. */
     void sending(int node, int to, ReplicaMessage message, SimStorage store) {
         switch (message) {
-            case AppendReply reply when reply.accepted() -> {
+            // What waited for its sync while a newer leader cut the log speaks of what was there
+            // before: it is as if it had left then, and been late.
+            case AppendReply reply
+                    when reply.accepted() && reply.epoch() >= view(node).promised -> {
                 check(
                         reply.matched() > store.last() || store.isWritten(reply.matched()),
                         "acknowledgement",

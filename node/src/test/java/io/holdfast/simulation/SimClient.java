@@ -604,14 +604,18 @@ final class SimClient implements Replies {
         if (kind < 30) {
             read(shard, block, count, runs -> {});
         } else if (kind < 80) {
-            write(shard, block, count, ClientRequest.UNCONDITIONAL, random.chance(0.15), op -> {});
+            write(shard, block, count, ClientRequest.UNCONDITIONAL, isSynced(), op -> {});
         } else if (kind < 88) {
             zero(shard, block, count, random.chance(0.5), op -> {});
         } else if (kind < 94) {
             readThenWrite(shard, block);
-        } else {
+        } else if (!cluster.options.seldomSynced() || isSynced()) {
             flush(shard, op -> {});
         }
+    }
+
+    private boolean isSynced() {
+        return random.chance(cluster.options.syncChance());
     }
 
     /** What a write of a part of a block comes down to. */

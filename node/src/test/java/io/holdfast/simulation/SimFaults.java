@@ -1,8 +1,10 @@
 package io.holdfast.simulation;
 
+import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.peer.Room;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 
 /**
@@ -11,6 +13,10 @@ import java.util.List;
  * so that nothing acknowledged may be lost.
  */
 final class SimFaults {
+    private static final int CATCH_UP_LOOKS = 5000;
+    private static final long CATCH_UP_LOOK_NANOS = 500 * SimOptions.MICROS;
+    private static final long CATCH_UP_NANOS = 10 * SimOptions.MILLIS;
+
     private final SimCluster cluster;
     private final SimOptions.Faults allowed;
     private final SimRandom random;
@@ -35,6 +41,7 @@ final class SimFaults {
         }
         if (allowed.majorityPowerLoss()) {
             kinds.add(this::powerLossOfMany);
+            kinds.add(() -> powerLossInACatchUp(CATCH_UP_LOOKS));
         }
         if (allowed.pause()) {
             kinds.add(() -> pause(anyNode(), false));
@@ -246,13 +253,40 @@ final class SimFaults {
     private void powerLossOfMany() {
         count("power losses of many");
         boolean all = random.chance(0.5);
-        for (SimNode node : cluster.nodes()) {
-            if (all || random.chance(0.6)) {
-                boolean wasUp = node.isUp();
-                node.powerLoss();
-                if (wasUp) {
-                    comeBack(node);
-                }
+        powerLossOf(cluster.nodes().stream().filter(n -> all || random.chance(0.6)).toList());
+    }
+
+    /** Waits for a catch-up by extents to get somewhere; then all others lose power. */
+    private void powerLossInACatchUp(int looks) {
+        List<SimNode> others =
+                cluster.nodes().stream().filter(node -> !isInACatchUp(node)).toList();
+        if (others.size() < cluster.nodes().size()) {
+            cluster.queue.after(
+                    random.between(0, CATCH_UP_NANOS),
+                    () -> {
+                        if (!over) {
+                            count("power losses in a catch-up");
+                            powerLossOf(random.chance(0.7) ? others : cluster.nodes());
+                        }
+                    });
+        } else if (looks > 0 && !over) {
+            cluster.queue.after(CATCH_UP_LOOK_NANOS, () -> powerLossInACatchUp(looks - 1));
+        }
+    }
+
+    private boolean isInACatchUp(SimNode node) {
+        return node.isUp()
+                && cluster.shards().stream()
+                        .map(shard -> node.replica(shard).status().standing())
+                        .anyMatch(s -> s == Standing.INSTALLING || s == Standing.CATCHING_UP);
+    }
+
+    private void powerLossOf(Collection<SimNode> nodes) {
+        for (SimNode node : nodes) {
+            boolean wasUp = node.isUp();
+            node.powerLoss();
+            if (wasUp) {
+                comeBack(node);
             }
         }
         long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();

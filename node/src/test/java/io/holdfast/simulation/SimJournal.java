@@ -49,7 +49,7 @@ final class SimJournal {
     private boolean closed;
     private boolean wasClosed;
     private boolean killInNextWrite;
-    private boolean damageProven;
+    private long damagedPlace;
     private boolean outOfService;
     private boolean dying;
     private @Nullable JournalStore store;
@@ -260,14 +260,20 @@ final class SimJournal {
     /** The machine loses power, after its process has died. */
     void powerLoss() {
         disk.powerLoss();
-        if (damaged && !damageProven) {
-            // It may have been an unsynced record, which may be cut now; who cuts does not vote.
+        if (damaged && !isProvenByCheckpoint()) {
+            // It may have been an unsynced record, or the mark that proves the contrary was one and
+            // is gone: the record may be cut now. Who cuts does not vote.
             damaged = false;
             distrusted = true;
         }
         if (cluster.options.bug() != PlantedBug.POWER_LOSS_UNNOTICED) {
             boot++;
         }
+    }
+
+    private boolean isProvenByCheckpoint() {
+        byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
+        return row != null && damagedPlace < StoreInside.syncedThrough(row);
     }
 
     /** The disk is replaced by an empty one. */
@@ -332,7 +338,7 @@ final class SimJournal {
             throw new IllegalStateException(e);
         }
         damaged = true;
-        damageProven = hit.proven();
+        damagedPlace = hit.place();
         cluster.counters.add("store: records damaged", 1);
         cluster.trace.add(node.name(), "is damaged: " + hit);
     }

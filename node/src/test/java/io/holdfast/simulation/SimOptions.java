@@ -20,6 +20,7 @@ import java.util.List;
  * @param checkpointChance per turn of a node
  * @param storage what nodes keep their replicas in
  * @param installBlocks blocks in one part of a catch-up by extents
+ * @param seldomSynced users want hardly anything synced, so that a power loss takes more
  * @param midStepFault probability of a crash or pause before any one effect
  * @param dutyNanos simulated time with faults, before everything heals
  */
@@ -50,6 +51,7 @@ record SimOptions(
         int installBlocks,
         int frameEntries,
         int driftPerMille,
+        boolean seldomSynced,
         double midStepFault,
         long dutyNanos,
         PlantedBug bug) {
@@ -192,6 +194,7 @@ record SimOptions(
                     4,
                     16,
                     0,
+                    false,
                     0,
                     SECONDS,
                     PlantedBug.NONE);
@@ -252,6 +255,8 @@ record SimOptions(
                         : new VolumeClient.Window(
                                 random.between(1, 6), random.between(1, 8) * Blocks.SEALED_SIZE);
         Storage storage = Storage.draw(random.child("storage"), majorityPowerLoss, bug);
+        // What a log no longer holds comes by extents, slowly, and is lost with power meanwhile.
+        boolean shortLogs = random.child("short logs").chance(majorityPowerLoss ? 0.5 : 0.1);
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
                 random.chance(0.75) ? 1 : 2,
@@ -274,11 +279,12 @@ record SimOptions(
                 faults.withRot(storage.real(), raw, bug, random.child("rot")),
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
-                random.chance(0.3) ? 0.05 : 0.005,
-                random.between(0, 10) / 10.0,
-                random.between(1, 8),
+                random.chance(0.3) && !shortLogs ? 0.05 : 0.005,
+                shortLogs ? 1 : random.between(0, 10) / 10.0,
+                shortLogs ? 1 : random.between(1, 8),
                 random.between(1, 16),
                 random.chance(0.5) ? random.between(0, 40) : 0,
+                random.child("synced").chance(majorityPowerLoss ? 0.7 : 0.2),
                 random.chance(0.4) ? 0.0005 : 0,
                 random.between(5, 25) * SECONDS,
                 bug);
@@ -290,6 +296,11 @@ record SimOptions(
      */
     boolean mayRunFull() {
         return faults.fullDisk() || storage.failing() || storage.storeBytes() > 0;
+    }
+
+    /** Share of the writes that are synced before they are answered. */
+    double syncChance() {
+        return seldomSynced ? 0.005 : 0.15;
     }
 
     /** The same with a bug. */
@@ -335,6 +346,7 @@ record SimOptions(
                 installBlocks,
                 frameEntries,
                 driftPerMille,
+                seldomSynced,
                 midStepFault,
                 dutyNanos,
                 planted);

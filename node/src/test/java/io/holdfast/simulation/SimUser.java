@@ -161,12 +161,16 @@ final class SimUser {
         if (kind < 35) {
             device.read(first, count, then);
         } else if (kind < 85) {
-            device.write(first, count, random.chance(0.15), then);
+            device.write(first, count, isSynced(), then);
         } else if (kind < 93) {
-            device.zero(first, count, random.chance(0.5), random.chance(0.15), then);
-        } else {
+            device.zero(first, count, random.chance(0.5), isSynced(), then);
+        } else if (!cluster.options.seldomSynced() || isSynced()) {
             device.flush(then);
         }
+    }
+
+    private boolean isSynced() {
+        return random.chance(cluster.options.syncChance());
     }
 
     /** The next call, made while the one before ends. */

@@ -1,6 +1,7 @@
 package io.holdfast.simulation;
 
 import io.holdfast.node.replica.HardState.Standing;
+import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.List;
@@ -214,24 +215,33 @@ final class Simulation {
     }
 
     /**
-     * Whether so many replicas lost their disks (or lost power in the middle of a catch-up) that no
-     * majority is left which holds what was flushed: nobody may be elected until somebody steps in.
+     * Whether so many replicas lost their disks (or lost power in the middle of a catch-up from a
+     * node that may not lead either) that no majority is left which holds what was flushed: nobody
+     * may be elected until somebody steps in.
      */
     private boolean isKnownToBeStuck() {
-        for (ShardId shard : cluster.shards()) {
-            int holders = 0;
-            for (SimNode node : cluster.nodes()) {
-                if (node.isUp()) {
-                    Standing standing = node.replica(shard).status().standing();
-                    holders += standing == Standing.INSTALLING ? 0 : 1;
-                }
-            }
-            int majority = cluster.options.nodes() / 2 + 1;
-            if (holders < majority) {
-                return true;
-            }
-        }
-        return false;
+        return cluster.shards().stream().anyMatch(this::nobodyMayLead);
+    }
+
+    private boolean nobodyMayLead(ShardId shard) {
+        List<ReplicaStatus> up =
+                cluster.nodes().stream()
+                        .filter(SimNode::isUp)
+                        .map(node -> node.replica(shard).status())
+                        .toList();
+        List<ReplicaStatus> holders =
+                up.stream().filter(each -> each.standing() != Standing.INSTALLING).toList();
+        int nodes = cluster.options.nodes();
+        int majority = nodes / 2 + 1;
+        return holders.size() < majority
+                && holders.stream()
+                        .noneMatch(each ->
+                                holders.size() + dependents(up, each.node())
+                                        >= (each.standing() == Standing.VOTER ? majority : nodes));
+    }
+
+    private static long dependents(List<ReplicaStatus> replicas, int node) {
+        return replicas.stream().filter(each -> each.dependsOn() == node).count();
     }
 
     private boolean allAnswered() {

@@ -1,6 +1,7 @@
 package io.holdfast.node.replica;
 
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
+import io.holdfast.proto.peer.Voice;
 import java.util.Set;
 import java.util.TreeSet;
 
@@ -20,6 +21,7 @@ final class Candidacy {
 
     private final Set<Integer> voters = new TreeSet<>();
     private final Set<Integer> learners = new TreeSet<>();
+    private final Set<Integer> dependents = new TreeSet<>();
 
     /** Replicas that said that they do not count, whether they promised or not. */
     private final Set<Integer> notCounting = new TreeSet<>();
@@ -33,15 +35,18 @@ final class Candidacy {
         this.deadlineNanos = deadlineNanos;
     }
 
-    void grantedBy(int node, boolean learner) {
-        (learner ? learners : voters).add(node);
-        if (learner) {
-            notCounting.add(node);
+    void grantedBy(int node, Voice voice) {
+        switch (voice) {
+            case VOTER -> voters.add(node);
+            case LEARNER -> learners.add(node);
+            case DEPENDENT -> dependents.add(node);
         }
+        heard(node, voice);
     }
 
-    void refusedBy(int node, boolean learner) {
-        if (learner) {
+    /** It answered, whether it promised or not. */
+    void heard(int node, Voice voice) {
+        if (voice != Voice.VOTER) {
             notCounting.add(node);
         }
     }
@@ -50,17 +55,30 @@ final class Candidacy {
         return reply.epoch() == epoch && reply.preliminary() == preliminary;
     }
 
-    boolean isWonByVoters(int majority) {
-        return voters.size() >= majority;
+    /**
+     * Whether a majority has promised that would not have, if the candidate lacked anything that is
+     * committed and that it acknowledged. What a dependent acknowledged, the candidate had once,
+     * and has still if it is a voter.
+     */
+    boolean isWonByVoters(int majority, boolean asVoter) {
+        return voters.size() + (asVoter ? dependents.size() : 0) >= majority;
+    }
+
+    /** Whether voters alone do not suffice for that. */
+    boolean needsDependents(int majority) {
+        return voters.size() < majority;
     }
 
     /**
      * Whether so many replicas lost power or their disks that no majority of voters can come
      * together, and a majority of those that still have what they synced has promised. Whatever was
      * flushed is on at least one of these, and the candidate's log is at least as advanced as each
-     * of theirs (promise P5).
+     * of theirs (promise P5). So it is when every replica has promised, and those that have nothing
+     * to rely on had everything from the candidate: nobody is left who might know more.
      */
-    boolean isWonAfterPowerLoss(int majority) {
-        return notCounting.size() >= majority && voters.size() + learners.size() >= majority;
+    boolean isWonAfterPowerLoss(int majority, int replicas) {
+        int withData = voters.size() + learners.size();
+        return notCounting.size() >= majority
+                && (withData >= majority || withData + dependents.size() == replicas);
     }
 }

@@ -4,15 +4,43 @@ package io.holdfast.node.replica;
  * What a replica must never forget, synced before anything that depends on it leaves.
  *
  * @param promised newest epoch promised or followed, 0: none yet
- * @param promisedTo node that {@code promised} was promised to, 0: nobody
+ * @param promisedTo node that {@code promised} was promised to, or that was followed in it: the log
+ *     of that node held everything committed that this replica had acknowledged. 0: nobody, or this
+ *     replica does not know what it acknowledged
  * @param standing whether this replica may vote
+ * @param catchUp newest catch-up by extents that was begun
  */
-public record HardState(long promised, int promisedTo, Standing standing) {
+public record HardState(long promised, int promisedTo, Standing standing, CatchUp catchUp) {
     /** State of a replica of a volume that is just being created. */
     public static final HardState FRESH = new HardState(0, 0, Standing.VOTER);
 
     /** State of a replica that once knew more and has lost it all (wiped or replaced disk). */
     public static final HardState FORGETFUL = new HardState(0, 0, Standing.INSTALLING);
+
+    /** One that never began a catch-up by extents. */
+    public HardState(long promised, int promisedTo, Standing standing) {
+        this(promised, promisedTo, standing, CatchUp.NONE);
+    }
+
+    /**
+     * The base of a catch-up by extents. Until the log reaches it, the map may hold extents of
+     * anything through there, and all of that was committed.
+     *
+     * @param epoch of the entry at {@code through}
+     * @param through sequence, 0: never begun
+     */
+    public record CatchUp(long epoch, long through) {
+        public static final CatchUp NONE = new CatchUp(0, 0);
+
+        /**
+         * Whether an entry, in the log of a leader, shows that a power loss took some of the base's
+         * entries out of history: extents of these may be in the map, newer for ever than what
+         * replaced them.
+         */
+        boolean isContradictedBy(long entryEpoch, long sequence) {
+            return sequence <= through && entryEpoch > epoch;
+        }
+    }
 
     /** The code is part of the disk format. */
     public enum Standing {
@@ -25,8 +53,9 @@ public record HardState(long promised, int promisedTo, Standing standing) {
          */
         LEARNER(2),
         /**
-         * Holds nothing to rely on: it lost its disk, or it lost power in the middle of a catch-up
-         * by extents. Never promises.
+         * Holds nothing to rely on: it lost its disk, or it lost power before a catch-up by extents
+         * was over. Promises only to the node that it has everything from ({@link #promisedTo}):
+         * that one holds what this replica acknowledged in former times.
          */
         INSTALLING(3),
         /**
@@ -50,11 +79,38 @@ public record HardState(long promised, int promisedTo, Standing standing) {
     }
 
     HardState withPromise(long epoch, int node) {
-        return new HardState(epoch, node, standing);
+        return new HardState(epoch, isForgetful() ? 0 : node, standing, catchUp);
     }
 
     HardState withStanding(Standing newStanding) {
-        return new HardState(promised, promisedTo, newStanding);
+        return new HardState(promised, promisedTo, newStanding, catchUp);
+    }
+
+    /** The same, with a catch-up known from elsewhere. */
+    public HardState withCatchUp(CatchUp other) {
+        return new HardState(promised, promisedTo, standing, other);
+    }
+
+    /** A catch-up from the leader of the promised epoch begins. */
+    HardState catchingUp(int leader, long baseEpoch, long baseSequence) {
+        return new HardState(
+                promised,
+                isForgetful() ? 0 : leader,
+                standing.counts() ? Standing.CATCHING_UP : Standing.INSTALLING,
+                baseSequence > catchUp.through ? new CatchUp(baseEpoch, baseSequence) : catchUp);
+    }
+
+    /** Nothing is left but the promise, to the leader of its epoch. */
+    HardState startingOver(int leader) {
+        return new HardState(promised, isForgetful() ? 0 : leader, Standing.INSTALLING);
+    }
+
+    /**
+     * Whether it lost its disk, and has not yet got everything from a leader: what it acknowledged
+     * before is not known, so it must not say that any node holds that.
+     */
+    public boolean isForgetful() {
+        return standing == Standing.INSTALLING && promisedTo == 0;
     }
 
     /** What is left of it when the machine lost power: entries that were not synced may be gone. */

@@ -1,11 +1,11 @@
 package io.holdfast.node.replica;
 
+import io.holdfast.node.replica.HardState.CatchUp;
 import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientReply.Refusal;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
-import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.Append;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
@@ -19,6 +19,7 @@ import io.holdfast.proto.peer.ReplicaMessage.InstallReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.ReplicaMessage.PromiseRequest;
 import io.holdfast.proto.peer.Room;
+import io.holdfast.proto.peer.Voice;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -235,7 +236,11 @@ public final class Replica {
         }
     }
 
-    /** Follows an epoch above the promised one; {@code newLeader} 0: nobody leads it yet. */
+    /**
+     * Follows an epoch above the promised one, which the coming leader asked for or leads.
+     *
+     * @param newLeader 0: nobody leads it yet
+     */
     private void enterEpoch(long epoch, int promisedTo, int newLeader, long nowNanos) {
         Invariant.check(
                 epoch > data.hard().promised(), "epochs rise", epoch, data.hard().promised());
@@ -285,7 +290,7 @@ public final class Replica {
         }
         candidacy = new Candidacy(epoch, preliminary, handOver, ownTicket, deadline);
         if (preliminary) {
-            candidacy.grantedBy(options.self(), !data.counts());
+            candidacy.grantedBy(options.self(), voice());
             maybeWin(nowNanos);
         }
     }
@@ -297,15 +302,15 @@ public final class Replica {
             return;
         }
         if (!round.preliminary && data.outbox.syncedTicket() >= round.ownTicket) {
-            round.grantedBy(options.self(), !data.counts());
+            round.grantedBy(options.self(), voice());
         }
-        boolean won = round.isWonByVoters(options.majority());
+        boolean won = round.isWonByVoters(options.majority(), data.isVoter());
         // The map of one that catches up may hold extents of entries that nobody has any more. A
         // majority of voters has them all, and would not have promised to a shorter log.
         boolean afterPowerLoss =
                 !won
                         && data.hard().standing() != Standing.CATCHING_UP
-                        && round.isWonAfterPowerLoss(options.majority());
+                        && round.isWonAfterPowerLoss(options.majority(), options.replicas().size());
         if (!won && !afterPowerLoss) {
             return;
         }
@@ -318,6 +323,9 @@ public final class Replica {
         }
         if (data.hard().standing() == Standing.CATCHING_UP) {
             options.taken(Branch.WON_WHILE_CATCHING_UP);
+        }
+        if (won && round.needsDependents(options.majority())) {
+            options.taken(Branch.WON_BY_DEPENDENTS);
         }
         candidacy = null;
         leader = options.self();
@@ -407,7 +415,7 @@ public final class Replica {
             return false;
         }
         if (message.epoch() > promised) {
-            enterEpoch(message.epoch(), 0, from, nowNanos);
+            enterEpoch(message.epoch(), from, from, nowNanos);
         } else if (leader != from) {
             Invariant.check(
                     leader == 0 && leadership == null,
@@ -456,8 +464,9 @@ public final class Replica {
                 request.lastEpoch() > data.log.lastEpoch()
                         || (request.lastEpoch() == data.log.lastEpoch()
                                 && request.lastSequence() >= data.log.last());
-        boolean granted =
-                fresh && leaseOver && advanced && data.hard().standing() != Standing.INSTALLING;
+        boolean relied =
+                data.hard().standing() != Standing.INSTALLING || data.hard().promisedTo() == from;
+        boolean granted = fresh && leaseOver && advanced && relied;
         if (granted && !request.preliminary()) {
             if (request.epoch() > promised) {
                 enterEpoch(request.epoch(), from, 0, nowNanos);
@@ -471,7 +480,7 @@ public final class Replica {
                         request.preliminary(),
                         granted,
                         Math.max(data.hard().promised(), newestSeen),
-                        !data.counts(),
+                        voice(),
                         data.log.lastEpoch(),
                         data.log.last());
         if (granted && !request.preliminary()) {
@@ -486,6 +495,14 @@ public final class Replica {
         }
     }
 
+    private Voice voice() {
+        return switch (data.hard().standing()) {
+            case VOTER, CATCHING_UP -> Voice.VOTER;
+            case LEARNER -> Voice.LEARNER;
+            case INSTALLING -> Voice.DEPENDENT;
+        };
+    }
+
     private void onPromiseReply(int from, PromiseReply reply, long nowNanos) {
         newestSeen = Math.max(newestSeen, reply.promised());
         Candidacy round = candidacy;
@@ -493,11 +510,11 @@ public final class Replica {
             return;
         }
         if (reply.granted()) {
-            round.grantedBy(from, reply.learner());
+            round.grantedBy(from, reply.voice());
         } else {
             options.taken(
                     round.preliminary ? Branch.PRE_VOTE_REFUSED : Branch.LOST_TO_A_LONGER_LOG);
-            round.refusedBy(from, reply.learner());
+            round.heard(from, reply.voice());
         }
         maybeWin(nowNanos);
     }
@@ -552,9 +569,7 @@ public final class Replica {
                 data.truncate(entry.sequence() - 1);
                 matched = Math.min(matched, data.log.last());
             }
-            if (entry.kind() == EntryKind.POWER_LOSS
-                    && data.hard().standing() == Standing.CATCHING_UP) {
-                // Its map may hold extents of entries that were lost, newer than all that follow.
+            if (data.hard().catchUp().isContradictedBy(entry.epoch(), entry.sequence())) {
                 options.taken(Branch.STARTED_OVER_AFTER_POWER_LOSS);
                 startOver(from, append);
                 return;
@@ -565,6 +580,11 @@ public final class Replica {
         data.commitThrough(Math.max(data.commit(), Math.min(append.commit(), matched)));
         if (matched >= append.commit() && mayBePromoted(append)) {
             options.taken(data.counts() ? Branch.CAUGHT_UP : Branch.LEARNER_PROMOTED);
+            Invariant.check(
+                    matched >= data.hard().catchUp().through(),
+                    "a voter's map is of one time",
+                    matched,
+                    data.hard().catchUp().through());
             data.become(data.hard().withStanding(Standing.VOTER));
         }
         owe(append);
@@ -575,9 +595,8 @@ public final class Replica {
         return switch (data.hard().standing()) {
             case VOTER -> false;
             case LEARNER, INSTALLING -> append.promote();
-            // Its map may hold extents of anything that was ever committed. Once an entry of the
-            // leader's own epoch is, all of that lies below the commit point.
-            case CATCHING_UP -> data.log.epochs().epochAt(append.commit()) == append.epoch();
+            // The log has got to where the extents in the map may be from.
+            case CATCHING_UP -> append.commit() >= data.hard().catchUp().through();
         };
     }
 
@@ -649,7 +668,7 @@ public final class Replica {
     }
 
     private void startOver(int from, Append append) {
-        data.startOver();
+        data.startOver(from);
         matched = 0;
         reject(from, append, 0);
     }
@@ -665,13 +684,19 @@ public final class Replica {
                 || (current != null && begin.baseSequence() < current.baseSequence())) {
             return;
         }
+        if (isContradictedBy(begin)) {
+            // The next answer to the leader says that nothing is here, and it begins anew.
+            options.taken(Branch.STARTED_OVER_AFTER_POWER_LOSS);
+            data.startOver(from);
+            matched = 0;
+            install = null;
+            unanswered = null;
+            return;
+        }
         if (current == null || begin.baseSequence() > current.baseSequence()) {
             install = begin;
             installCursor = Cursor.START;
-            data.become(
-                    data.hard()
-                            .withStanding(
-                                    data.counts() ? Standing.CATCHING_UP : Standing.INSTALLING));
+            data.become(data.hard().catchingUp(from, begin.baseEpoch(), begin.baseSequence()));
         }
         // The map is mixed from the first extent on, so the standing is synced before any comes.
         data.outbox.sendWhenSynced(
@@ -682,6 +707,19 @@ public final class Replica {
                         begin.baseSequence(),
                         installCursor,
                         false));
+    }
+
+    /** Whether what an earlier catch-up left in the map is no part of the new one's history. */
+    private boolean isContradictedBy(InstallBegin begin) {
+        CatchUp earlier = data.hard().catchUp();
+        if (earlier.through() == 0) {
+            return false;
+        }
+        if (earlier.through() > begin.baseSequence()) {
+            return earlier.isContradictedBy(begin.baseEpoch(), begin.baseSequence());
+        }
+        EpochHistory history = ShardState.decode(options, begin.state()).epochs();
+        return history.epochAt(earlier.through()) != earlier.epoch();
     }
 
     private void onInstallExtents(int from, InstallExtents part) {
@@ -787,6 +825,7 @@ public final class Replica {
                 options.self(),
                 role,
                 data.hard().standing(),
+                data.hard().standing() == Standing.INSTALLING ? data.hard().promisedTo() : 0,
                 leader,
                 data.hard().promised(),
                 data.log.last(),

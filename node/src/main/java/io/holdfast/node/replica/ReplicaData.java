@@ -152,9 +152,9 @@ final class ReplicaData {
         outbox.restart(baseSequence);
     }
 
-    /** Nothing is left but a promise. */
-    void startOver() {
-        hard = new HardState(hard.promised(), hard.promisedTo(), HardState.Standing.INSTALLING);
+    /** Nothing is left but a promise, to the leader. */
+    void startOver(int leader) {
+        hard = hard.startingOver(leader);
         outbox.persistTurn(log.last(), options.syncWrites());
         outbox.truncate(0);
         state = new ShardState(options);

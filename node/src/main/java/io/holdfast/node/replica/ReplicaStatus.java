@@ -5,6 +5,7 @@ import java.util.List;
 /**
  * A snapshot of a replica, for status, metrics and the simulator's checkers.
  *
+ * @param dependsOn node that a replica without anything to rely on has everything from, 0: none
  * @param leader node believed to lead, 0: unknown
  * @param promised newest epoch promised or followed
  * @param last end of the log (append point)
@@ -17,6 +18,7 @@ public record ReplicaStatus(
         int node,
         Effect.Role role,
         HardState.Standing standing,
+        int dependsOn,
         int leader,
         long promised,
         long last,

@@ -382,9 +382,7 @@ public final class JournalStore implements Store {
             if (shard == null || place < shard.from) {
                 return;
             }
-            if (state != null) {
-                shard.hardState = state;
-            }
+            shard.hardState = mark.after(shard.hardState);
             switch (mark.type()) {
                 case DROP -> {
                     forget(shard);

@@ -1,6 +1,7 @@
 package io.holdfast.node.store;
 
 import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.HardState.CatchUp;
 import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.proto.peer.MalformedException;
 import io.holdfast.proto.peer.ShardId;
@@ -27,9 +28,10 @@ import org.jspecify.annotations.Nullable;
  *     32    8 promised    STATE, CREATE, BASE: {@link HardState#promised}, else 0
  *     40    4 promised to STATE, CREATE, BASE: {@link HardState#promisedTo}, else 0
  *     44    4 reserved    0
- *     48    8 epoch       BASE: epoch of the base, else 0
- *     56    8 position    BASE: sequence of the base; TRUNCATE: last sequence that stays; SYNCED:
- *                         the place that the journal was synced through; else 0
+ *     48    8 epoch       BASE: epoch of the base; STATE: {@link CatchUp#epoch}; else 0
+ *     56    8 position    BASE: sequence of the base; STATE: {@link CatchUp#through}; TRUNCATE:
+ *                         last sequence that stays; SYNCED: the place that the journal was synced
+ *                         through; else 0
  *     64    8 applied     BASE: log entries through this sequence were in the map, else 0
  *     72    8 reserved    0
  *     80      body        BASE: the shard's state; else empty
@@ -83,7 +85,8 @@ record Mark(
     }
 
     static Mark state(ShardId shard, HardState state) {
-        return new Mark(Type.STATE, shard, state, 0, 0, 0, EMPTY);
+        CatchUp catchUp = state.catchUp();
+        return new Mark(Type.STATE, shard, state, catchUp.epoch(), catchUp.through(), 0, EMPTY);
     }
 
     static Mark create(ShardId shard, HardState state) {
@@ -105,6 +108,13 @@ record Mark(
 
     static Mark synced(long place) {
         return new Mark(Type.SYNCED, null, null, 0, place, 0, EMPTY);
+    }
+
+    /** The hard state from here on; a BASE leaves the catch-up as it was. */
+    HardState after(HardState before) {
+        return state == null
+                ? before
+                : type == Type.BASE ? state.withCatchUp(before.catchUp()) : state;
     }
 
     int sizeBytes() {
@@ -193,20 +203,19 @@ record Mark(
         }
         Type type = type(record[12]);
         ShardId shard = type == Type.SYNCED ? null : shardId(fields.getInt(16), fields.getInt(20));
+        long epoch = fields.getLong(48);
+        long position = fields.getLong(56);
         HardState state =
                 type.hasState()
-                        ? new HardState(fields.getLong(32), fields.getInt(40), standing(record[13]))
+                        ? new HardState(
+                                fields.getLong(32),
+                                fields.getInt(40),
+                                standing(record[13]),
+                                type == Type.STATE ? new CatchUp(epoch, position) : CatchUp.NONE)
                         : null;
         byte[] body = new byte[record.length - SIZE];
         fields.get(SIZE, body);
-        return new Mark(
-                type,
-                shard,
-                state,
-                fields.getLong(48),
-                fields.getLong(56),
-                fields.getLong(64),
-                body);
+        return new Mark(type, shard, state, epoch, position, fields.getLong(64), body);
     }
 
     private static Type type(int code) {

@@ -19,9 +19,7 @@ final class ShardTrace {
     }
 
     void mark(Mark mark) {
-        if (mark.state() != null) {
-            state = mark.state();
-        }
+        state = mark.after(state);
         if (mark.type() == Mark.Type.TRUNCATE) {
             last = Math.min(last, mark.position());
         } else if (mark.type() == Mark.Type.BASE) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.holdfast.node.replica.HardState;
+import io.holdfast.node.replica.HardState.CatchUp;
 import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.store.ExtentPage.Extent;
 import io.holdfast.proto.peer.Entry;
@@ -58,6 +59,20 @@ class FormatTest {
                                 + "0000000000000000"
                                 + "0000000000000000"
                                 + "0000000000000000");
+    }
+
+    @Test
+    void stateMarkWithACatchUpThatABaseLeavesAsItWas() {
+        HardState state = STATE.withCatchUp(new CatchUp(10, 11));
+        byte[] bytes = Mark.state(SHARD, state).encode(Place.of(2, 0x40));
+
+        Mark read = Mark.decode(ByteBuffer.wrap(bytes), Place.of(2, 0x40));
+        assertThat(read.after(HardState.FRESH)).isEqualTo(state);
+        assertThat(withoutChecksum(bytes))
+                .contains("00000000" + "000000000000000a" + "000000000000000b");
+        Mark base = Mark.base(SHARD, STATE, 3, 4, 5, new byte[0]);
+        Mark again = Mark.decode(ByteBuffer.wrap(base.encode(8)), 8);
+        assertThat(again.after(state)).isEqualTo(state);
     }
 
     @Test
@@ -169,13 +184,31 @@ class FormatTest {
     }
 
     @Test
+    void shardRowOfVersion1IsRead() {
+        String row =
+                "01"
+                        + "02"
+                        + "0000"
+                        + "00000009"
+                        + "1122334455667788"
+                        + "0000000000000003"
+                        + "0000000000000004"
+                        + "0000000100000040"
+                        + "08";
+        assertThat(ShardRow.decode(HexFormat.of().parseHex(row)))
+                .usingRecursiveComparison()
+                .isEqualTo(new ShardRow(STATE, 3, 4, Place.of(1, 64), new byte[] {8}));
+    }
+
+    @Test
     void shardRow() {
-        ShardRow row = new ShardRow(STATE, 3, 4, Place.of(1, 64), new byte[] {8});
+        HardState state = STATE.withCatchUp(new CatchUp(10, 11));
+        ShardRow row = new ShardRow(state, 3, 4, Place.of(1, 64), new byte[] {8});
 
         assertThat(ShardRow.decode(row.encode())).usingRecursiveComparison().isEqualTo(row);
         assertThat(hex(row.encode()))
                 .isEqualTo(
-                        "01"
+                        "02"
                                 + "02"
                                 + "0000"
                                 + "00000009"
@@ -183,6 +216,8 @@ class FormatTest {
                                 + "0000000000000003"
                                 + "0000000000000004"
                                 + "0000000100000040"
+                                + "000000000000000a"
+                                + "000000000000000b"
                                 + "08");
     }
 
@@ -269,11 +304,11 @@ class FormatTest {
     @Test
     void rowsAndSegmentsOfAnotherVersionAreRefusedNamingBoth() {
         byte[] shard = new ShardRow(STATE, 3, 4, Place.of(1, 64), new byte[0]).encode();
-        shard[0] = 2;
+        shard[0] = 3;
         assertThatThrownBy(() -> ShardRow.decode(shard))
                 .isInstanceOf(MalformedException.class)
-                .hasMessageContaining("version 2")
-                .hasMessageContaining("version 1");
+                .hasMessageContaining("version 3")
+                .hasMessageContaining("versions 1 and 2");
         byte[] store = new StoreRow(true, new UUID(1, 2), 1, 1, "b").encode();
         store[3] = 9;
         assertThatThrownBy(() -> StoreRow.decode(store))
@@ -307,7 +342,7 @@ class FormatTest {
         assertThat(hex(rows.get(Rows.Family.META, new byte[] {'s', 't', 'o', 'r', 'e'})))
                 .isEqualTo(hex(row.encode()));
         byte[] key = HexFormat.of().parseHex("01020304" + "00000005");
-        assertThat(hex(rows.get(Rows.Family.SHARDS, key))).startsWith("0102").endsWith("08");
+        assertThat(hex(rows.get(Rows.Family.SHARDS, key))).startsWith("0202").endsWith("08");
         byte[] usage = HexFormat.of().parseHex("01020304" + "00000005" + "00000007");
         assertThat(hex(rows.get(Rows.Family.USAGE, usage))).isEqualTo("0000000000001010");
     }

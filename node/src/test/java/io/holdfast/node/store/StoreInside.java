@@ -86,7 +86,24 @@ public final class StoreInside {
     }
 
     /** A record of a journal: what is known of it without its contents. */
-    public record Stored(int segment, long offset, int length, boolean proven) {}
+    public record Stored(int segment, long offset, int length, boolean proven) {
+        public long place() {
+            return Place.of(segment, offset);
+        }
+    }
+
+    /** Place that a store's own row says the journal is synced through. */
+    public static long syncedThrough(byte[] row) {
+        return row(row).synced();
+    }
+
+    private static StoreRow row(byte[] row) {
+        try {
+            return StoreRow.decode(row);
+        } catch (StoreException e) {
+            throw new IllegalStateException(e);
+        }
+    }
 
     /** The bytes of segments. */
     public interface Segments {
@@ -99,12 +116,7 @@ public final class StoreInside {
      * synced: by the last checkpoint, or by a mark behind it.
      */
     public static List<Stored> records(byte[] row, Segments segments) {
-        StoreRow store;
-        try {
-            store = StoreRow.decode(row);
-        } catch (StoreException e) {
-            throw new IllegalStateException(e);
-        }
+        StoreRow store = row(row);
         List<Stored> found = new ArrayList<>();
         long proven = store.synced();
         int segment = Place.segment(store.covered());
@@ -139,11 +151,7 @@ public final class StoreInside {
         long through = proven;
         return found.stream()
                 .map(each ->
-                        new Stored(
-                                each.segment,
-                                each.offset,
-                                each.length,
-                                Place.of(each.segment, each.offset) < through))
+                        new Stored(each.segment, each.offset, each.length, each.place() < through))
                 .toList();
     }
 

@@ -33,8 +33,6 @@ public sealed interface ReplicaMessage extends PeerMessage {
      *
      * @param epoch the epoch asked for
      * @param promised the newest epoch the sender has promised or followed
-     * @param learner the sender lost power (or is new): its promise counts in a power-loss election
-     *     only
      * @param lastEpoch as in the request, of the sender's log
      * @param lastSequence as in the request, of the sender's log
      */
@@ -44,7 +42,7 @@ public sealed interface ReplicaMessage extends PeerMessage {
             boolean preliminary,
             boolean granted,
             long promised,
-            boolean learner,
+            Voice voice,
             long lastEpoch,
             long lastSequence)
             implements ReplicaMessage {}

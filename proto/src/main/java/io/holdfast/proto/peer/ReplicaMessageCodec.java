@@ -141,7 +141,7 @@ final class ReplicaMessageCodec {
      *    1 preliminary
      *    1 granted
      *    8 promised
-     *    1 learner
+     *    1 voice
      *    8 lastEpoch
      *    8 lastSequence
      * </pre>
@@ -151,7 +151,7 @@ final class ReplicaMessageCodec {
         FieldWriter.bool(out, m.preliminary());
         FieldWriter.bool(out, m.granted());
         out.writeLong(m.promised());
-        FieldWriter.bool(out, m.learner());
+        out.writeByte(m.voice().code);
         out.writeLong(m.lastEpoch()).writeLong(m.lastSequence());
     }
 
@@ -162,7 +162,7 @@ final class ReplicaMessageCodec {
                 in.bool("preliminary"),
                 in.bool("granted"),
                 in.naturalLong("promised"),
-                in.bool("learner"),
+                Voice.of(in.unsignedByte("voice")),
                 in.naturalLong("lastEpoch"),
                 in.naturalLong("lastSequence"));
     }

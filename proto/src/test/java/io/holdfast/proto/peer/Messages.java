@@ -59,7 +59,13 @@ final class Messages {
                 PromiseReply.class,
                 r ->
                         new PromiseReply(
-                                shard(r), num(r), bool(r), bool(r), num(r), bool(r), num(r),
+                                shard(r),
+                                num(r),
+                                bool(r),
+                                bool(r),
+                                num(r),
+                                Voice.of(r.nextInt(3)),
+                                num(r),
                                 num(r)));
         maker(Append.class, Messages::append);
         maker(

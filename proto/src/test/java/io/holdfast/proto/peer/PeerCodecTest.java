@@ -132,7 +132,7 @@ final class PeerCodecTest {
                 new ReplicaMessage.PromiseRequest(SHARD, 6, true, false, 5, 12, true));
         samples.put(
                 "PromiseReply",
-                new ReplicaMessage.PromiseReply(SHARD, 6, false, true, 6, false, 5, 12));
+                new ReplicaMessage.PromiseReply(SHARD, 6, false, true, 6, Voice.VOTER, 5, 12));
         samples.put(
                 "Append",
                 new ReplicaMessage.Append(SHARD, 5, 4, 10, 9, 8, true, -2, List.of(noop, zero)));
