@@ -157,6 +157,9 @@ final class Simulation {
                 }
                 if (call.state == SimOp.State.DONE) {
                     users.remove(user);
+                } else {
+                    // A late word of a node that is down now may say that it had no room.
+                    cluster.run(SimOptions.SECONDS);
                 }
                 device.close();
                 if (!comesTrue("a volume client closes", device::isGone)) {
