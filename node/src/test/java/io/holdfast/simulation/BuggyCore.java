@@ -7,8 +7,11 @@ import io.holdfast.node.replica.Event;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
 import io.holdfast.proto.peer.EntryKind;
+import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.ReplicaMessage.AppendReply;
 import io.holdfast.proto.peer.ReplicaMessage.FetchedBlock;
+import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
+import io.holdfast.proto.peer.Voice;
 import java.util.List;
 
 /** Falsifies what goes into a core and what comes out of it. */
@@ -34,6 +37,14 @@ final class BuggyCore extends DisguisedCore {
             case Event.FromPeer(int from, FetchedBlock copy)
                     when bug == PlantedBug.COPY_OF_ANOTHER_VERSION ->
                     new Event.FromPeer(from, falsify(copy));
+            case Event.FromPeer(int from, AppendReply reply)
+                    when bug == PlantedBug.FLUSH_ANSWERED_BY_LEADER_ALONE ->
+                    new Event.FromPeer(
+                            from,
+                            withDurable(
+                                    reply,
+                                    Math.min(
+                                            reply.matched(), core.status(nowNanos).durable())));
             default -> event;
         };
     }
@@ -73,15 +84,17 @@ final class BuggyCore extends DisguisedCore {
     }
 
     private Effect falsify(Effect effect) {
-        if (!(effect instanceof Effect.Persist persist)) {
-            return effect;
-        }
-        return new Effect.Persist(
-                persist.ticket(),
-                persist.entries().stream().map(this::falsify).toList(),
-                persist.state(),
-                persist.sync(),
-                persist.thenSend().stream().map(this::falsify).toList());
+        return switch (effect) {
+            case Effect.Persist persist ->
+                    new Effect.Persist(
+                            persist.ticket(),
+                            persist.entries().stream().map(this::falsify).toList(),
+                            persist.state(),
+                            persist.sync(),
+                            persist.thenSend().stream().map(this::falsify).toList());
+            case Effect.Send send -> new Effect.Send(send.to(), falsify(send.message()));
+            default -> effect;
+        };
     }
 
     private Entry falsify(Entry entry) {
@@ -93,21 +106,41 @@ final class BuggyCore extends DisguisedCore {
     }
 
     private Outbound falsify(Outbound outbound) {
-        return bug == PlantedBug.DURABLE_OVERSTATED
-                        && outbound.message() instanceof AppendReply reply
-                ? new Outbound(
-                        outbound.to(),
-                        new AppendReply(
-                                reply.shard(),
-                                reply.epoch(),
-                                reply.accepted(),
-                                reply.matched(),
-                                reply.matched(),
-                                reply.last(),
-                                reply.applied(),
-                                reply.learner(),
-                                reply.room(),
-                                reply.sentNanos()))
-                : outbound;
+        return new Outbound(outbound.to(), falsify(outbound.message()));
+    }
+
+    private ReplicaMessage falsify(ReplicaMessage message) {
+        return switch (message) {
+            case AppendReply reply when bug == PlantedBug.DURABLE_OVERSTATED ->
+                    withDurable(reply, reply.matched());
+            case PromiseReply reply when bug == PlantedBug.LEARNER_VOTES -> asVoter(reply);
+            default -> message;
+        };
+    }
+
+    private static PromiseReply asVoter(PromiseReply reply) {
+        return new PromiseReply(
+                reply.shard(),
+                reply.epoch(),
+                reply.preliminary(),
+                reply.granted(),
+                reply.promised(),
+                Voice.VOTER,
+                reply.lastEpoch(),
+                reply.lastSequence());
+    }
+
+    private static AppendReply withDurable(AppendReply reply, long durable) {
+        return new AppendReply(
+                reply.shard(),
+                reply.epoch(),
+                reply.accepted(),
+                reply.matched(),
+                durable,
+                reply.last(),
+                reply.applied(),
+                reply.learner(),
+                reply.room(),
+                reply.sentNanos());
     }
 }

@@ -29,6 +29,10 @@ enum PlantedBug {
     CATCH_UP_SKIPS_ZEROES,
     /** Followers report as synced what is only written. */
     DURABLE_OVERSTATED,
+    /** A leader takes its own sync for everybody's. */
+    FLUSH_ANSWERED_BY_LEADER_ALONE,
+    /** A replica that lost power promises like one that has forgotten nothing. */
+    LEARNER_VOTES,
     /** Every write passes as one of the present claim. */
     FENCING_SKIPPED,
     /** Conditional writes always happen. */

@@ -84,8 +84,20 @@ final class Simulation {
 
     /** Runs a seed. */
     static Result run(long seed, PlantedBug bug) {
+        return run(seed, options(seed, bug));
+    }
+
+    /** The same run without its bug, which has a say in the options. */
+    static Result runWithout(long seed, PlantedBug bug) {
+        return run(seed, options(seed, bug).with(PlantedBug.NONE));
+    }
+
+    private static SimOptions options(long seed, PlantedBug bug) {
+        return SimOptions.draw(new SimRandom(seed).child("options"), bug);
+    }
+
+    private static Result run(long seed, SimOptions options) {
         SimRandom root = new SimRandom(seed);
-        SimOptions options = SimOptions.draw(root.child("options"), bug);
         SimCluster cluster = new SimCluster(options, root);
         Throwable failure = null;
         try {
