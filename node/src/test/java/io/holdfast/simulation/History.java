@@ -15,7 +15,7 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Everything clients asked and were answered, on two levels.
+ * Everything clients of a volume asked and were answered, on two levels.
  *
  * <p><b>Requests</b> are what a shard is asked for. There a block is the register; its contents are
  * named by a number (see {@link SealedBlocks}), zeroes by {@code -sequence} of the entry that made
@@ -42,13 +42,17 @@ final class History {
             boolean done,
             Object what) {}
 
-    final SealedBlocks sealed = new SealedBlocks();
+    final SealedBlocks sealed;
 
     private final List<SimOp> operations = new ArrayList<>();
     private final List<SimCall> calls = new ArrayList<>();
     private final Map<ShardId, Map<Key, SimOp>> bySession = new HashMap<>();
     private final Map<Asked, SimOp> byClient = new HashMap<>();
     private long nextValue = 1000;
+
+    History(int volume) {
+        sealed = new SealedBlocks(volume);
+    }
 
     /** A number for a write's first cell; the others follow it. */
     long newValue(long cells) {

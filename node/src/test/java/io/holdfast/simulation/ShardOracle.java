@@ -53,6 +53,7 @@ final class ShardOracle {
     record Loss(long time, long epoch, Map<Place, Long> contents) {}
 
     private final ShardId shard;
+    private final SimVolume volume;
     private final SimCluster cluster;
     private final int majority;
     private final TreeMap<Integer, View> views = new TreeMap<>();
@@ -66,11 +67,12 @@ final class ShardOracle {
     private long acknowledged;
     private long flushed;
 
-    ShardOracle(ShardId shard, SimCluster cluster) {
+    ShardOracle(ShardId shard, SimVolume volume, SimCluster cluster) {
         this.shard = shard;
+        this.volume = volume;
         this.cluster = cluster;
         this.majority = cluster.options.nodes() / 2 + 1;
-        this.model = new LogModel(shard, cluster.options.exclusive(), cluster.history);
+        this.model = new LogModel(shard, volume.exclusive, volume.history);
     }
 
     private View view(int node) {
@@ -373,7 +375,7 @@ final class ShardOracle {
                 " was flushed");
         cluster.counters.add("writes lost with power", committed.size() - from + 1);
         committed.subList((int) from - 1, committed.size()).clear();
-        LogModel rest = new LogModel(shard, cluster.options.exclusive(), cluster.history);
+        LogModel rest = new LogModel(shard, volume.exclusive, volume.history);
         committed.forEach(rest::apply);
         model = rest;
         acknowledged = Math.min(acknowledged, from - 1);
@@ -462,7 +464,7 @@ final class ShardOracle {
         if (!(reply instanceof ClientReply.Done done)) {
             return;
         }
-        SimOp op = cluster.history.asked(done.client(), done.request());
+        SimOp op = volume.history.asked(done.client(), done.request());
         if (op == null) {
             return;
         }
@@ -581,12 +583,12 @@ final class ShardOracle {
         store.map()
                 .forEach((place, cell) -> {
                     boolean damaged =
-                            mayBeDamaged && !cluster.history.isIntact(cell.entry(), place.block());
+                            mayBeDamaged && !volume.history.isIntact(cell.entry(), place.block());
                     if (damaged) {
                         cluster.counters.add("blocks of followers damaged in the end", 1);
                         expected.remove(place);
                     } else {
-                        found.put(place, cluster.history.valueOf(cell.entry(), place.block()));
+                        found.put(place, volume.history.valueOf(cell.entry(), place.block()));
                     }
                 });
         check(
@@ -602,7 +604,7 @@ final class ShardOracle {
 
     /** Checks that every acknowledged change is in the log, and every block's history. */
     void checkHistory(int blocks) {
-        for (SimOp op : cluster.history.operations()) {
+        for (SimOp op : volume.history.operations()) {
             if (op.shard.equals(shard)
                     && op.isChange()
                     && op.state == SimOp.State.DONE
@@ -611,17 +613,17 @@ final class ShardOracle {
             }
         }
         for (long block = 0; block < blocks; block++) {
-            if (!cluster.shardOf(block).equals(shard)) {
+            if (!volume.shardOf(block).equals(shard)) {
                 continue;
             }
             long from = Long.MIN_VALUE;
             long initial = 0;
             for (Loss loss : losses) {
-                cluster.history.checkLinearizable(shard, block, initial, from, loss.time);
+                volume.history.checkLinearizable(shard, block, initial, from, loss.time);
                 from = loss.time;
                 initial = contents(loss, block);
             }
-            cluster.history.checkLinearizable(shard, block, initial, from, SimOp.NEVER);
+            volume.history.checkLinearizable(shard, block, initial, from, SimOp.NEVER);
         }
     }
 

@@ -61,6 +61,7 @@ final class SimClient implements Replies {
     private static final int LAYER = SealedBlocks.LAYER;
 
     private final SimCluster cluster;
+    private final SimVolume volume;
     private final SimRandom random;
     private final int index;
     private final String identity;
@@ -85,8 +86,9 @@ final class SimClient implements Replies {
     private long timeoutNanos;
     private boolean busy;
 
-    SimClient(SimCluster cluster, int index, SimRandom random) {
+    SimClient(SimCluster cluster, SimVolume volume, int index, SimRandom random) {
         this.cluster = cluster;
+        this.volume = volume;
         this.index = index;
         this.random = random;
         this.identity = "user-" + index;
@@ -137,7 +139,7 @@ final class SimClient implements Replies {
     }
 
     private ShardId first() {
-        return cluster.shards().getFirst();
+        return volume.shards().getFirst();
     }
 
     private void abandon() {
@@ -167,12 +169,12 @@ final class SimClient implements Replies {
                     if (wanted == 0) {
                         session = (int) done.value();
                         sessionSince = cluster.queue.now();
-                        cluster.granted(session, number);
+                        volume.granted(session, number);
                     }
                     int next = shard.index() + 1;
-                    if (next < cluster.shards().size()) {
-                        open(cluster.shards().get(next), session);
-                    } else if (cluster.options.exclusive()) {
+                    if (next < volume.shards().size()) {
+                        open(volume.shards().get(next), session);
+                    } else if (volume.exclusive) {
                         claim(first(), 0);
                     } else {
                         standing = Standing.ATTACHED;
@@ -193,8 +195,8 @@ final class SimClient implements Replies {
                             }
                             settleOlder(shard);
                             int next = shard.index() + 1;
-                            if (next < cluster.shards().size()) {
-                                claim(cluster.shards().get(next), generation);
+                            if (next < volume.shards().size()) {
+                                claim(volume.shards().get(next), generation);
                             } else {
                                 standing = Standing.ATTACHED;
                             }
@@ -231,7 +233,7 @@ final class SimClient implements Replies {
         if (oldSession == 0) {
             return;
         }
-        for (ShardId shard : cluster.shards()) {
+        for (ShardId shard : volume.shards()) {
             if (claimed) {
                 ask(
                         new ClientRequest.Release(
@@ -291,9 +293,9 @@ final class SimClient implements Replies {
                         session == 0 ? Integer.MAX_VALUE - number : session,
                         nonceCounter);
         nonceCounter += count;
-        long value = cluster.history.newValue((long) count * Cells.PER_BLOCK);
-        byte[] payload = cluster.history.sealed.seal(value, block, count, nonce);
-        long[] values = cluster.history.sealed.sent(block, count, nonce, payload);
+        long value = volume.history.newValue((long) count * Cells.PER_BLOCK);
+        byte[] payload = volume.history.sealed.seal(value, block, count, nonce);
+        long[] values = volume.history.sealed.sent(block, count, nonce, payload);
         SimOp op = op(Kind.WRITE, shard, block, count, values, expected, fua);
         ClientRequest request =
                 new ClientRequest.Write(
@@ -362,7 +364,7 @@ final class SimClient implements Replies {
                         cluster.queue.now(),
                         barrier,
                         cluster.oracle(shard).epochAt(barrier));
-        cluster.history.add(op);
+        volume.history.add(op);
         return op;
     }
 
@@ -434,7 +436,7 @@ final class SimClient implements Replies {
                 true,
                 ended -> {
                     if (ended.reply instanceof ClientReply.Data data) {
-                        op.seen = cluster.history.valuesOf(op, data.runs());
+                        op.seen = volume.history.valuesOf(op, data.runs());
                         op.done(cluster.queue.now());
                         then.accept(data.runs());
                     } else {
@@ -598,8 +600,8 @@ final class SimClient implements Replies {
 
     private void something() {
         long block = random.between(0L, cluster.options.blocks() - 1);
-        ShardId shard = cluster.shardOf(block);
-        int count = random.chance(0.7) ? 1 : random.between(1, cluster.blocksFrom(block, 5));
+        ShardId shard = volume.shardOf(block);
+        int count = random.chance(0.7) ? 1 : random.between(1, volume.blocksFrom(block, 5));
         int kind = standing == Standing.READ_ONLY ? 0 : random.between(0, 99);
         if (kind < 30) {
             read(shard, block, count, runs -> {});

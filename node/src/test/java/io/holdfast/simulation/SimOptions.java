@@ -10,12 +10,15 @@ import java.util.List;
  * Everything that is fixed for one run, drawn from its seed.
  *
  * @param nodes each holds a replica of every shard
- * @param blocks of the volume; few, so that requests meet
+ * @param volumes on the same nodes and journals, with users of their own
+ * @param shards of a volume
+ * @param blocks of a volume; few, so that requests meet
  * @param stripeBlocks that stay together in one shard
- * @param users that write and read through volume clients
- * @param rawClients users of the bare protocol
+ * @param users of a volume that write and read through volume clients
+ * @param rawClients of a volume: users of the bare protocol
  * @param depth calls or requests that a user has under way at most
  * @param timeoutSeconds of the volume: when a call fails
+ * @param exclusive the first volume is, and the second is not, or the other way round
  * @param connectionsNoticed volume clients are told when a node can be reached and when not
  * @param checkpointChance per turn of a node
  * @param storage what nodes keep their replicas in
@@ -26,6 +29,7 @@ import java.util.List;
  */
 record SimOptions(
         int nodes,
+        int volumes,
         int shards,
         int blocks,
         int stripeBlocks,
@@ -170,6 +174,7 @@ record SimOptions(
             new SimOptions(
                     3,
                     1,
+                    1,
                     16,
                     4,
                     0,
@@ -259,6 +264,7 @@ record SimOptions(
         boolean shortLogs = random.child("short logs").chance(majorityPowerLoss ? 0.5 : 0.1);
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
+                random.child("volumes").chance(0.3) ? 2 : 1,
                 random.chance(0.75) ? 1 : 2,
                 random.between(2, 24),
                 random.between(1, 4),
@@ -321,6 +327,7 @@ record SimOptions(
     private SimOptions with(Storage otherStorage, Limits otherLimits, PlantedBug planted) {
         return new SimOptions(
                 nodes,
+                volumes,
                 shards,
                 blocks,
                 stripeBlocks,

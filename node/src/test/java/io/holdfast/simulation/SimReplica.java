@@ -65,7 +65,7 @@ final class SimReplica {
                                 options.blocks(),
                                 options.syncWrites(),
                                 options.quorumReads(),
-                                options.exclusive(),
+                                cluster.volume(shard).exclusive,
                                 options.timing(),
                                 options.limits(),
                                 branch -> cluster.counters.add(Counters.core(branch), 1)),
@@ -113,7 +113,7 @@ final class SimReplica {
             return;
         }
         cluster.trace.add(
-                node.name() + (shard.index() == 0 ? "" : "/" + shard.index()),
+                node.name() + " " + shard,
                 Describe.event(event));
         long now = node.nanos();
         List<Effect> effects = core.step(event, now);

@@ -100,7 +100,7 @@ final class Simulation {
                 cluster.trace.hash(),
                 cluster.trace.count(),
                 cluster.queue.now(),
-                cluster.history.operations().size(),
+                cluster.operations(),
                 cluster.counters,
                 failure,
                 cluster.trace.last());
@@ -254,14 +254,16 @@ final class Simulation {
 
     private String waiting() {
         StringBuilder text = new StringBuilder();
-        for (SimCall call : cluster.history.calls()) {
-            if (call.state == SimOp.State.PENDING) {
-                text.append(call).append("; ");
+        for (SimVolume volume : cluster.volumes()) {
+            for (SimCall call : volume.history.calls()) {
+                if (call.state == SimOp.State.PENDING) {
+                    text.append(call).append("; ");
+                }
             }
-        }
-        for (SimOp op : cluster.history.operations()) {
-            if (op.state == SimOp.State.PENDING) {
-                text.append(op).append("; ");
+            for (SimOp op : volume.history.operations()) {
+                if (op.state == SimOp.State.PENDING) {
+                    text.append(op).append("; ");
+                }
             }
         }
         return text + statuses();
@@ -270,7 +272,7 @@ final class Simulation {
     private String statuses() {
         StringBuilder text = new StringBuilder();
         for (ShardId shard : cluster.shards()) {
-            text.append("committed ").append(cluster.oracle(shard).committed());
+            text.append('\n').append(shard).append(" committed ").append(cluster.oracle(shard).committed());
             for (SimNode node : cluster.nodes()) {
                 text.append("\n  ").append(node.name()).append(' ');
                 text.append(node.isUp() ? node.replica(shard).status() : "down");
@@ -281,7 +283,11 @@ final class Simulation {
 
     /** Reads every block once more, so that the history ends with what is there now. */
     private boolean readEverything() {
-        SimUser user = cluster.addUser();
+        return cluster.volumes().stream().allMatch(this::readEverything);
+    }
+
+    private boolean readEverything(SimVolume volume) {
+        SimUser user = cluster.addUser(volume);
         SimDevice device = user.attach(user.agent(), (int) PATIENCE_SECONDS);
         int cells = cluster.options.blocks() * Cells.PER_BLOCK;
         SimCall call = device.read(0, cells, done -> {});
