@@ -267,7 +267,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     /** A call ends in time, whatever happens, unless its process stands still. */
     private void limit(SimCall call) {
         int pauses = pauses();
-        long limit = (long) (timeoutSeconds * SimOptions.SECONDS * 1.05) + LATE_NANOS;
+        double slowest = 1 - SimOptions.MOST_DRIFT / 1000.0;
+        long limit = (long) (timeoutSeconds * SimOptions.SECONDS / slowest) + LATE_NANOS;
         cluster.queue.after(
                 limit,
                 () ->

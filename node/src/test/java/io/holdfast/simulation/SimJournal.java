@@ -118,8 +118,7 @@ final class SimJournal {
                 new SimThreads(
                         node,
                         cluster.queue,
-                        random.child("threads " + incarnation),
-                        cluster.options.disk());
+                        random.child("threads " + incarnation));
         threads = own;
         outOfService = false;
         wasClosed = closed;

@@ -334,7 +334,7 @@ final class SimReplica {
             return;
         }
         cluster.queue.after(
-                random.between(0, cluster.options.disk().readMaxNanos()),
+                random.between(0, node.disk().readMaxNanos()),
                 () -> node.enqueue(incarnation, action));
     }
 
@@ -360,7 +360,7 @@ final class SimReplica {
                 Math.max(
                         writeAt,
                         cluster.queue.now()
-                                + random.between(0, cluster.options.disk().writeMaxNanos()));
+                                + random.between(0, node.disk().writeMaxNanos()));
         cluster.queue.at(writeAt, () -> diskHasWritten(end, sync));
     }
 
@@ -369,7 +369,7 @@ final class SimReplica {
         if (isGone()) {
             return;
         }
-        boolean syncs = sync || random.chance(cluster.options.disk().strayedSync());
+        boolean syncs = sync || random.chance(node.disk().strayedSync());
         if (store instanceof JournalShard real) {
             node.enqueue(incarnation, () -> write(real, syncs));
             return;
@@ -381,7 +381,7 @@ final class SimReplica {
                     Math.max(
                             syncAt,
                             cluster.queue.now()
-                                    + random.between(0, cluster.options.disk().syncMaxNanos()));
+                                    + random.between(0, node.disk().syncMaxNanos()));
             // A sync covers what was written when it began.
             int covered = store.writtenEnd();
             cluster.queue.at(syncAt, () -> diskHasSynced(covered));
@@ -461,7 +461,7 @@ final class SimReplica {
             case SimStore model -> {
                 model.startCheckpoint(core.applied(), core.appliedEpoch(), core.shardState());
                 cluster.queue.after(
-                        random.between(0, cluster.options.disk().syncMaxNanos()),
+                        random.between(0, node.disk().syncMaxNanos()),
                         () -> diskHasSynced(store.writtenEnd()));
             }
         }
