@@ -22,16 +22,8 @@ import java.util.function.Consumer;
  * badly is checked with it, request by request.
  */
 final class SimClient implements Replies {
-    /** What becomes of a request in the end. */
-    enum End {
-        DONE,
-        REFUSED,
-        GIVEN_UP,
-        ABANDONED
-    }
-
-    /** How a request ended, with the answer if there was one. */
-    record Ended(End how, ClientReply reply) {}
+    /** How a request ended: with an answer, a refusal for good, or a stand-in for want of one. */
+    record Ended(boolean refused, ClientReply reply) {}
 
     /** A request under way. */
     private static final class Pending {
@@ -148,7 +140,7 @@ final class SimClient implements Replies {
         pending.clear();
         changes.clear();
         for (Pending one : dropped) {
-            one.then.accept(new Ended(End.ABANDONED, noAnswer(one.request)));
+            one.then.accept(new Ended(false, noAnswer(one.request)));
         }
     }
 
@@ -387,7 +379,7 @@ final class SimClient implements Replies {
             op.done(now);
             cluster.oracle(op.shard).acknowledged(op);
             settleBelow(op, lowWater);
-        } else if (ended.reply instanceof ClientReply.Refused refused && ended.how == End.REFUSED) {
+        } else if (ended.reply instanceof ClientReply.Refused refused && ended.refused) {
             switch (refused.why()) {
                 // An earlier try may have run, its answer lost; but from here on it never will.
                 case FENCED, POWER_LOSS, HELD -> op.settled(now);
@@ -459,7 +451,7 @@ final class SimClient implements Replies {
                         cluster.oracle(shard).acknowledged(op);
                     } else {
                         op.failed();
-                        if (ended.how == End.REFUSED) {
+                        if (ended.refused) {
                             detachFrom(op.client);
                         }
                     }
@@ -475,7 +467,7 @@ final class SimClient implements Replies {
         send(asker, one);
         cluster.queue.after(
                 counts ? timeoutNanos : 2 * timeoutNanos,
-                () -> end(asker, one, new Ended(End.GIVEN_UP, noAnswer(request))));
+                () -> end(asker, one, new Ended(false, noAnswer(request))));
     }
 
     private boolean isOpen(int asker, Pending one) {
@@ -536,10 +528,10 @@ final class SimClient implements Replies {
                 case IO_ERROR, UNKNOWN_SHARD, COPY_UNAVAILABLE, INVALID ->
                         throw new SimFailure("refusal", "unexpected " + refused);
                 case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE ->
-                        end(number, one, new Ended(End.REFUSED, reply));
+                        end(number, one, new Ended(true, reply));
             }
         } else {
-            end(number, one, new Ended(End.DONE, reply));
+            end(number, one, new Ended(false, reply));
         }
     }
 
