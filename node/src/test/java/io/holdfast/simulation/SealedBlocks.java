@@ -15,8 +15,8 @@ import java.util.Map;
 import java.util.zip.CRC32C;
 
 /**
- * Every block that clients ever sealed for a volume, known by its nonce. The real cipher with a fixed
- * key: a wrong nonce, address or layer on any way through the cluster is noticed by its tag.
+ * Every block that clients ever sealed for a volume, known by its nonce. The real cipher with a
+ * fixed key: a wrong nonce, address or layer on any way through the cluster is noticed by its tag.
  */
 final class SealedBlocks {
     /** The layer that is written. */

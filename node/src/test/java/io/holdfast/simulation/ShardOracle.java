@@ -34,10 +34,14 @@ final class ShardOracle {
         long commit;
         long applied;
         long verified;
+
+        /** Where this process's log once ended, before it was cut or begun anew. */
+        long formerEnd;
+
         boolean voter = true;
     }
 
-    /** On which nodes an entry ever was: one bit per node. */
+    /** On which nodes an entry is, or was until the power failed there: one bit per node. */
     private static final class Held {
         int written;
         int synced;
@@ -86,18 +90,44 @@ final class ShardOracle {
         return new SimStorage.Watcher() {
             @Override
             public void written(Entry entry) {
-                if (view(node).voter) {
+                if (view(node).voter && isInLog(node, entry)) {
                     heldBy(entry).written |= 1 << node;
                 }
             }
 
             @Override
             public void synced(Entry entry) {
-                if (view(node).voter) {
+                if (view(node).voter && isInLog(node, entry)) {
                     heldBy(entry).synced |= 1 << node;
                 }
             }
         };
+    }
+
+    /** Whether it was not cut off again while it was on its way to the disk. */
+    private boolean isInLog(int node, Entry entry) {
+        SimStorage store = cluster.node(node).store(shard);
+        Entry there = store.entry(entry.sequence());
+        return there == null
+                ? entry.sequence() <= store.baseSequence()
+                : there.epoch() == entry.epoch();
+    }
+
+    /** A replica is about to forget its log after a sequence. */
+    void cutting(int node, long after, SimStorage store) {
+        View view = view(node);
+        view.formerEnd = Math.max(view.formerEnd, store.last());
+        if (majorityForgot) {
+            // A leader that has not heard of the loss may still count on what it was told before.
+            return;
+        }
+        for (long s = Math.max(after, store.baseSequence()) + 1; s <= store.last(); s++) {
+            Entry entry = store.entry(s);
+            if (entry != null) {
+                heldBy(entry).written &= ~(1 << node);
+                heldBy(entry).synced &= ~(1 << node);
+            }
+        }
     }
 
     private Held heldBy(Entry entry) {
@@ -130,6 +160,10 @@ final class ShardOracle {
         majorityForgot = true;
     }
 
+    boolean hasMajorityForgotten() {
+        return majorityForgot;
+    }
+
     /** A disk is new: nothing that this replica promised is known any more. */
     void wiped(int node) {
         promisedOnDisk.remove(node);
@@ -145,6 +179,10 @@ final class ShardOracle {
         view.applied = status.applied();
         view.voter = status.standing().counts();
         views.put(node, view);
+        if (view.voter) {
+            // A tail that was cut in memory only is back.
+            countAsHolder(node, store);
+        }
         check(
                 status.promised() >= promisedOnDisk.getOrDefault(node, 0L),
                 "promise",
@@ -234,7 +272,7 @@ final class ShardOracle {
                 after);
     }
 
-    /** A learner votes again: what it holds counts from now on. */
+    /** A replica votes from now on: what it holds counts. */
     private void countAsHolder(int node, SimStorage store) {
         for (long s = store.baseSequence() + 1; s <= store.last(); s++) {
             Entry entry = store.entry(s);
@@ -391,7 +429,9 @@ final class ShardOracle {
             case AppendReply reply
                     when reply.accepted() && reply.epoch() >= view(node).promised -> {
                 check(
-                        reply.matched() > store.last() || store.isWritten(reply.matched()),
+                        reply.matched() > store.last()
+                                ? reply.matched() <= view(node).formerEnd
+                                : store.isWritten(reply.matched()),
                         "acknowledgement",
                         "node ",
                         node,
@@ -399,7 +439,9 @@ final class ShardOracle {
                         reply.matched(),
                         ", which is not in its journal");
                 check(
-                        reply.durable() > store.last() || store.isSynced(reply.durable()),
+                        reply.durable() > store.last()
+                                ? reply.durable() <= view(node).formerEnd
+                                : store.isSynced(reply.durable()),
                         "acknowledgement",
                         "node ",
                         node,
@@ -620,8 +662,11 @@ final class ShardOracle {
             long initial = 0;
             for (Loss loss : losses) {
                 volume.history.checkLinearizable(shard, block, initial, from, loss.time);
+                long before = from;
                 from = loss.time;
                 initial = contents(loss, block);
+                volume.history.checkDurable(
+                        shard, block, initial, before, from, cluster.options.syncWrites());
             }
             volume.history.checkLinearizable(shard, block, initial, from, SimOp.NEVER);
         }

@@ -531,6 +531,7 @@ final class SimClient implements Replies {
                         end(number, one, new Ended(true, reply));
             }
         } else {
+            volume.history.served(cluster.queue.now());
             end(number, one, new Ended(false, reply));
         }
     }

@@ -395,7 +395,12 @@ final class SimCluster {
                         " has other sessions or claims than node 1");
                 state = own;
             }
-            oracle(shard).checkHistory(options.blocks());
         }
+        checkHistory();
+    }
+
+    /** Checks what clients asked and were answered so far. */
+    void checkHistory() {
+        shards.forEach(shard -> oracle(shard).checkHistory(options.blocks()));
     }
 }

@@ -57,6 +57,10 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     private int sessions;
     private long sessionSince;
     private long generation;
+
+    /** When a leader last said that this session or claim is over. */
+    private long fencedAt = -1;
+
     private boolean closing;
     private boolean gone;
 
@@ -255,7 +259,16 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
         }
         SimCall call =
-                new SimCall(kind, number, first, count, value, fua, cluster.queue.now(), barriers);
+                new SimCall(
+                        kind,
+                        number,
+                        first,
+                        count,
+                        value,
+                        fua,
+                        cluster.queue.now(),
+                        nanoTime(),
+                        barriers);
         history.add(call);
         calls.add(call);
         pending++;
@@ -291,7 +304,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         check(call.state == State.PENDING, "calls", "ends twice: ", call);
         check(
                 outcome == Outcome.OK
-                        || outcome == Outcome.IO_ERROR
+                        || (outcome == Outcome.IO_ERROR && mayFail(call))
                         || (outcome == Outcome.NO_SPACE
                                 && cluster.options.mayRunFull()
                                 && call.isChange())
@@ -305,6 +318,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         long now = cluster.queue.now();
         if (outcome == Outcome.OK) {
             call.end(State.DONE, now);
+            history.served(now);
         } else {
             call.end(call.isChange() ? State.IN_DOUBT : State.FAILED, now);
             cluster.counters.add("calls that ended with " + outcome, 1);
@@ -318,6 +332,30 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
         }
         then.accept(call);
+    }
+
+    /** Its time is up, or its attachment was fenced or ended by a power loss, or blocks are bad. */
+    private boolean mayFail(SimCall call) {
+        return nanoTime() - call.begunNanos >= timeoutSeconds * SimOptions.SECONDS
+                || client.isUnusable()
+                || fencedAt >= call.invoked
+                || cluster.options.faults().rot()
+                || endsWithAnOlderOne(call);
+    }
+
+    /**
+     * Known, not fixed: parts of one block that are merged into one write end together, when the
+     * time of the oldest is up.
+     */
+    private boolean endsWithAnOlderOne(SimCall call) {
+        return calls.stream()
+                .anyMatch(older ->
+                        older.isChange()
+                                && older.begunNanos <= call.begunNanos
+                                && older.sharesBlock(call)
+                                && older.ended >= call.invoked
+                                && nanoTime() - older.begunNanos
+                                        >= timeoutSeconds * SimOptions.SECONDS);
     }
 
     // ---- when calls that failed can take effect no more ----
@@ -534,6 +572,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
             case ClientReply.Refused refused -> {
                 cluster.counters.add("volume clients told " + refused.why(), 1);
+                if (refused.why() == Refusal.FENCED || refused.why() == Refusal.POWER_LOSS) {
+                    fencedAt = now;
+                }
                 if (op != null
                         && (refused.why() == Refusal.CONFLICT
                                 || refused.why() == Refusal.NO_SPACE)) {

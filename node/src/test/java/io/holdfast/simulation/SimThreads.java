@@ -103,8 +103,7 @@ final class SimThreads implements Threads {
          * @param mostTasks that run or wait; whoever brings one more does it at once
          * @param mostNanos that a task takes
          */
-        Executor(
-                boolean inOrder, int mostTasks, ToLongFunction<SimOptions.Disk> mostNanos) {
+        Executor(boolean inOrder, int mostTasks, ToLongFunction<SimOptions.Disk> mostNanos) {
             this.inOrder = inOrder;
             this.mostTasks = mostTasks;
             this.mostNanos = mostNanos;

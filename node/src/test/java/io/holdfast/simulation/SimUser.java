@@ -8,9 +8,9 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One user of a volume, as an NBD connection is: attaches through some node, or through an agent
- * of its own, and reads, writes, trims and flushes there, from a few bytes to several blocks. Now
- * and then it attaches again elsewhere, under the same identity, while what it asked for before is
+ * One user of a volume, as an NBD connection is: attaches through some node, or through an agent of
+ * its own, and reads, writes, trims and flushes there, from a few bytes to several blocks. Now and
+ * then it attaches again elsewhere, under the same identity, while what it asked for before is
  * still under way: because its process died, because it closed the connection, or because it lost
  * patience with a front end that does not know yet.
  */
