@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 
 /** How often things happened: faults, and branches that are rare. */
 final class Counters {
@@ -28,10 +29,11 @@ final class Counters {
         return counts.getOrDefault(what, 0L);
     }
 
-    /** Branches of the core that were never taken. */
-    List<String> neverTaken() {
-        return Arrays.stream(Branch.values())
-                .map(Counters::core)
+    /** Branches of the core that were never taken, and faults that never happened. */
+    List<String> neverSeen() {
+        return Stream.concat(
+                        Arrays.stream(Branch.values()).map(Counters::core),
+                        Arrays.stream(Fault.values()).map(Fault::counter))
                 .filter(name -> get(name) == 0)
                 .toList();
     }

@@ -15,7 +15,7 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Everything clients asked and were answered, on two levels.
+ * Everything clients of a volume asked and were answered, on two levels.
  *
  * <p><b>Requests</b> are what a shard is asked for. There a block is the register; its contents are
  * named by a number (see {@link SealedBlocks}), zeroes by {@code -sequence} of the entry that made
@@ -40,15 +40,21 @@ final class History {
             long ended,
             long effectiveBy,
             boolean done,
+            boolean fua,
             Object what) {}
 
-    final SealedBlocks sealed = new SealedBlocks();
+    final SealedBlocks sealed;
 
     private final List<SimOp> operations = new ArrayList<>();
     private final List<SimCall> calls = new ArrayList<>();
     private final Map<ShardId, Map<Key, SimOp>> bySession = new HashMap<>();
     private final Map<Asked, SimOp> byClient = new HashMap<>();
     private long nextValue = 1000;
+    private long servedAt = -1;
+
+    History(int volume) {
+        sealed = new SealedBlocks(volume);
+    }
 
     /** A number for a write's first cell; the others follow it. */
     long newValue(long cells) {
@@ -69,6 +75,16 @@ final class History {
 
     void add(SimCall call) {
         calls.add(call);
+    }
+
+    /** Somebody's request or call is done. */
+    void served(long now) {
+        servedAt = now;
+    }
+
+    /** When something was done the last time, -1: never. */
+    long servedAt() {
+        return servedAt;
     }
 
     List<SimOp> operations() {
@@ -147,14 +163,95 @@ final class History {
     void checkLinearizable(ShardId shard, long block, long initial, long from, long until) {
         checkRequests(shard, block, initial, from, until);
         long[] cells = sealed.cells(initial);
-        List<SimCall> touching = calls.stream().filter(call -> call.touches(block)).toList();
-        List<SimOp> raw =
-                operations.stream()
-                        .filter(op -> op.raw && op.shard.equals(shard) && op.covers(block))
-                        .toList();
         for (int i = 0; i < Cells.PER_BLOCK; i++) {
-            checkCell(shard, block, i, touching, raw, cells[i], from, until);
+            checkCell(shard, block, i, accesses(shard, block, i), cells[i], from, until);
         }
+    }
+
+    /**
+     * Checks that what users were told is durable has outlived a power loss of a majority: every
+     * cell of a block that such a change covered holds what it wrote, or what may be newer.
+     *
+     * @param left what the block holds after the loss
+     * @param from when a majority had lost power before
+     * @param until when it did this time
+     * @param allSynced every change is durable when it is done
+     */
+    void checkDurable(
+            ShardId shard, long block, long left, long from, long until, boolean allSynced) {
+        long[] cells = sealed.cells(left);
+        long flushed = flushedBefore(shard, from, until);
+        for (int i = 0; i < Cells.PER_BLOCK; i++) {
+            long value = cells[i];
+            List<Access> writes =
+                    accesses(shard, block, i).stream()
+                            .filter(access -> access.write && access.began < until)
+                            .toList();
+            for (Access access : writes) {
+                boolean durable =
+                        access.fua || allSynced || (access.began > from && access.ended < flushed);
+                if (!access.done || access.ended > until || !durable) {
+                    continue;
+                }
+                check(
+                        writes.stream()
+                                .anyMatch(other ->
+                                        other.value == value && other.effectiveBy >= access.began),
+                        "durable calls",
+                        "a power loss left ",
+                        value,
+                        " in cell ",
+                        i,
+                        " of block ",
+                        block,
+                        " of ",
+                        shard,
+                        ", but this was durable: ",
+                        access.what);
+            }
+        }
+    }
+
+    /** When the last flush began that was over in time; it covers what was done before. */
+    private long flushedBefore(ShardId shard, long from, long until) {
+        long began = from;
+        for (SimCall call : calls) {
+            if (call.kind == SimOp.Kind.FLUSH
+                    && call.state == SimOp.State.DONE
+                    && call.ended <= until) {
+                began = Math.max(began, call.invoked);
+            }
+        }
+        for (SimOp op : operations) {
+            if (op.kind == SimOp.Kind.FLUSH
+                    && op.raw
+                    && op.shard.equals(shard)
+                    && op.state == SimOp.State.DONE
+                    && op.ended <= until) {
+                began = Math.max(began, op.invoked);
+            }
+        }
+        return began;
+    }
+
+    /** What users asked of one cell. */
+    private List<Access> accesses(ShardId shard, long block, int index) {
+        long cell = block * Cells.PER_BLOCK + index;
+        List<Access> accesses = new ArrayList<>();
+        for (SimCall call : calls) {
+            if (call.covers(cell)) {
+                accesses.add(access(call, shard, cell));
+            }
+        }
+        for (SimOp op : operations) {
+            if (op.raw
+                    && op.shard.equals(shard)
+                    && op.covers(block)
+                    && op.state != SimOp.State.FAILED) {
+                accesses.add(access(op, block, index));
+            }
+        }
+        return accesses;
     }
 
     // ---- requests ----
@@ -225,23 +322,10 @@ final class History {
             ShardId shard,
             long block,
             int index,
-            List<SimCall> touching,
-            List<SimOp> raw,
+            List<Access> accesses,
             long initial,
             long from,
             long until) {
-        long cell = block * Cells.PER_BLOCK + index;
-        List<Access> accesses = new ArrayList<>();
-        for (SimCall call : touching) {
-            if (call.covers(cell)) {
-                accesses.add(access(call, shard, cell));
-            }
-        }
-        for (SimOp op : raw) {
-            if (op.state != SimOp.State.FAILED) {
-                accesses.add(access(op, block, index));
-            }
-        }
         Optional<String> wrong = checkCell(accesses, initial, from, until);
         if (wrong.isPresent()) {
             StringBuilder text = new StringBuilder();
@@ -265,6 +349,7 @@ final class History {
                             call.ended,
                             call.effectiveBy(shard.index()),
                             done,
+                            call.fua,
                             call);
             case ZERO ->
                     new Access(
@@ -274,6 +359,7 @@ final class History {
                             call.ended,
                             call.effectiveBy(shard.index()),
                             done,
+                            call.fua,
                             call);
             default ->
                     new Access(
@@ -283,6 +369,7 @@ final class History {
                             call.ended,
                             call.ended,
                             done,
+                            call.fua,
                             call);
         };
     }
@@ -299,8 +386,9 @@ final class History {
                             op.ended,
                             op.ended,
                             done,
+                            op.fua,
                             op);
-            case ZERO -> new Access(true, 0, op.invoked, op.ended, op.ended, done, op);
+            case ZERO -> new Access(true, 0, op.invoked, op.ended, op.ended, done, op.fua, op);
             default ->
                     new Access(
                             false,
@@ -309,6 +397,7 @@ final class History {
                             op.ended,
                             op.ended,
                             done,
+                            op.fua,
                             op);
         };
     }

@@ -15,13 +15,10 @@ import java.util.Map;
 import java.util.zip.CRC32C;
 
 /**
- * Every block that clients ever sealed in a run, known by its nonce. The real cipher with a fixed
- * key: a wrong nonce, address or layer on any way through the cluster is noticed by its tag.
+ * Every block that clients ever sealed for a volume, known by its nonce. The real cipher with a
+ * fixed key: a wrong nonce, address or layer on any way through the cluster is noticed by its tag.
  */
 final class SealedBlocks {
-    /** Number of the volume. */
-    static final int VOLUME = 1;
-
     /** The layer that is written. */
     static final int LAYER = 0;
 
@@ -30,12 +27,16 @@ final class SealedBlocks {
 
     private record Sealed(long block, int hash, long[] cells) {}
 
-    private final BlockCipher cipher = new BlockCipher(key(), VOLUME);
+    private final BlockCipher cipher;
     private final byte[] plain = new byte[Blocks.SIZE];
     private final Map<Long, Sealed> byId = new HashMap<>();
     private final Map<Long, List<long[]>> byBlock = new HashMap<>();
 
-    /** The volume's key, the same in every run. */
+    SealedBlocks(int volume) {
+        cipher = new BlockCipher(key(), volume);
+    }
+
+    /** The key of all volumes, the same in every run. */
     static VolumeKey key() {
         byte[] bytes = new byte[VolumeKey.SIZE];
         Arrays.fill(bytes, (byte) 7);

@@ -34,10 +34,14 @@ final class ShardOracle {
         long commit;
         long applied;
         long verified;
+
+        /** Where this process's log once ended, before it was cut or begun anew. */
+        long formerEnd;
+
         boolean voter = true;
     }
 
-    /** On which nodes an entry ever was: one bit per node. */
+    /** On which nodes an entry is, or was until the power failed there: one bit per node. */
     private static final class Held {
         int written;
         int synced;
@@ -53,6 +57,7 @@ final class ShardOracle {
     record Loss(long time, long epoch, Map<Place, Long> contents) {}
 
     private final ShardId shard;
+    private final SimVolume volume;
     private final SimCluster cluster;
     private final int majority;
     private final TreeMap<Integer, View> views = new TreeMap<>();
@@ -66,11 +71,12 @@ final class ShardOracle {
     private long acknowledged;
     private long flushed;
 
-    ShardOracle(ShardId shard, SimCluster cluster) {
+    ShardOracle(ShardId shard, SimVolume volume, SimCluster cluster) {
         this.shard = shard;
+        this.volume = volume;
         this.cluster = cluster;
         this.majority = cluster.options.nodes() / 2 + 1;
-        this.model = new LogModel(shard, cluster.options.exclusive(), cluster.history);
+        this.model = new LogModel(shard, volume.exclusive, volume.history);
     }
 
     private View view(int node) {
@@ -84,18 +90,44 @@ final class ShardOracle {
         return new SimStorage.Watcher() {
             @Override
             public void written(Entry entry) {
-                if (view(node).voter) {
+                if (view(node).voter && isInLog(node, entry)) {
                     heldBy(entry).written |= 1 << node;
                 }
             }
 
             @Override
             public void synced(Entry entry) {
-                if (view(node).voter) {
+                if (view(node).voter && isInLog(node, entry)) {
                     heldBy(entry).synced |= 1 << node;
                 }
             }
         };
+    }
+
+    /** Whether it was not cut off again while it was on its way to the disk. */
+    private boolean isInLog(int node, Entry entry) {
+        SimStorage store = cluster.node(node).store(shard);
+        Entry there = store.entry(entry.sequence());
+        return there == null
+                ? entry.sequence() <= store.baseSequence()
+                : there.epoch() == entry.epoch();
+    }
+
+    /** A replica is about to forget its log after a sequence. */
+    void cutting(int node, long after, SimStorage store) {
+        View view = view(node);
+        view.formerEnd = Math.max(view.formerEnd, store.last());
+        if (majorityForgot) {
+            // A leader that has not heard of the loss may still count on what it was told before.
+            return;
+        }
+        for (long s = Math.max(after, store.baseSequence()) + 1; s <= store.last(); s++) {
+            Entry entry = store.entry(s);
+            if (entry != null) {
+                heldBy(entry).written &= ~(1 << node);
+                heldBy(entry).synced &= ~(1 << node);
+            }
+        }
     }
 
     private Held heldBy(Entry entry) {
@@ -128,6 +160,10 @@ final class ShardOracle {
         majorityForgot = true;
     }
 
+    boolean hasMajorityForgotten() {
+        return majorityForgot;
+    }
+
     /** A disk is new: nothing that this replica promised is known any more. */
     void wiped(int node) {
         promisedOnDisk.remove(node);
@@ -143,6 +179,10 @@ final class ShardOracle {
         view.applied = status.applied();
         view.voter = status.standing().counts();
         views.put(node, view);
+        if (view.voter) {
+            // A tail that was cut in memory only is back.
+            countAsHolder(node, store);
+        }
         check(
                 status.promised() >= promisedOnDisk.getOrDefault(node, 0L),
                 "promise",
@@ -232,7 +272,7 @@ final class ShardOracle {
                 after);
     }
 
-    /** A learner votes again: what it holds counts from now on. */
+    /** A replica votes from now on: what it holds counts. */
     private void countAsHolder(int node, SimStorage store) {
         for (long s = store.baseSequence() + 1; s <= store.last(); s++) {
             Entry entry = store.entry(s);
@@ -373,7 +413,7 @@ final class ShardOracle {
                 " was flushed");
         cluster.counters.add("writes lost with power", committed.size() - from + 1);
         committed.subList((int) from - 1, committed.size()).clear();
-        LogModel rest = new LogModel(shard, cluster.options.exclusive(), cluster.history);
+        LogModel rest = new LogModel(shard, volume.exclusive, volume.history);
         committed.forEach(rest::apply);
         model = rest;
         acknowledged = Math.min(acknowledged, from - 1);
@@ -389,7 +429,9 @@ final class ShardOracle {
             case AppendReply reply
                     when reply.accepted() && reply.epoch() >= view(node).promised -> {
                 check(
-                        reply.matched() > store.last() || store.isWritten(reply.matched()),
+                        reply.matched() > store.last()
+                                ? reply.matched() <= view(node).formerEnd
+                                : store.isWritten(reply.matched()),
                         "acknowledgement",
                         "node ",
                         node,
@@ -397,7 +439,9 @@ final class ShardOracle {
                         reply.matched(),
                         ", which is not in its journal");
                 check(
-                        reply.durable() > store.last() || store.isSynced(reply.durable()),
+                        reply.durable() > store.last()
+                                ? reply.durable() <= view(node).formerEnd
+                                : store.isSynced(reply.durable()),
                         "acknowledgement",
                         "node ",
                         node,
@@ -462,7 +506,7 @@ final class ShardOracle {
         if (!(reply instanceof ClientReply.Done done)) {
             return;
         }
-        SimOp op = cluster.history.asked(done.client(), done.request());
+        SimOp op = volume.history.asked(done.client(), done.request());
         if (op == null) {
             return;
         }
@@ -581,12 +625,12 @@ final class ShardOracle {
         store.map()
                 .forEach((place, cell) -> {
                     boolean damaged =
-                            mayBeDamaged && !cluster.history.isIntact(cell.entry(), place.block());
+                            mayBeDamaged && !volume.history.isIntact(cell.entry(), place.block());
                     if (damaged) {
                         cluster.counters.add("blocks of followers damaged in the end", 1);
                         expected.remove(place);
                     } else {
-                        found.put(place, cluster.history.valueOf(cell.entry(), place.block()));
+                        found.put(place, volume.history.valueOf(cell.entry(), place.block()));
                     }
                 });
         check(
@@ -602,7 +646,7 @@ final class ShardOracle {
 
     /** Checks that every acknowledged change is in the log, and every block's history. */
     void checkHistory(int blocks) {
-        for (SimOp op : cluster.history.operations()) {
+        for (SimOp op : volume.history.operations()) {
             if (op.shard.equals(shard)
                     && op.isChange()
                     && op.state == SimOp.State.DONE
@@ -611,17 +655,20 @@ final class ShardOracle {
             }
         }
         for (long block = 0; block < blocks; block++) {
-            if (!cluster.shardOf(block).equals(shard)) {
+            if (!volume.shardOf(block).equals(shard)) {
                 continue;
             }
             long from = Long.MIN_VALUE;
             long initial = 0;
             for (Loss loss : losses) {
-                cluster.history.checkLinearizable(shard, block, initial, from, loss.time);
+                volume.history.checkLinearizable(shard, block, initial, from, loss.time);
+                long before = from;
                 from = loss.time;
                 initial = contents(loss, block);
+                volume.history.checkDurable(
+                        shard, block, initial, before, from, cluster.options.syncWrites());
             }
-            cluster.history.checkLinearizable(shard, block, initial, from, SimOp.NEVER);
+            volume.history.checkLinearizable(shard, block, initial, from, SimOp.NEVER);
         }
     }
 

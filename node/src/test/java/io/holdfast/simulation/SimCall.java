@@ -23,6 +23,9 @@ final class SimCall {
     /** Of a FLUSH, by shard: everything acknowledged before it lies at or below this sequence. */
     final long[] barriers;
 
+    /** When it began, by the clock of its process. */
+    final long begunNanos;
+
     SimOp.State state = SimOp.State.PENDING;
 
     /** When it ended, whatever the outcome. */
@@ -42,6 +45,7 @@ final class SimCall {
             long value,
             boolean fua,
             long invoked,
+            long begunNanos,
             long[] barriers) {
         this.kind = kind;
         this.client = client;
@@ -50,6 +54,7 @@ final class SimCall {
         this.value = value;
         this.fua = fua;
         this.invoked = invoked;
+        this.begunNanos = begunNanos;
         this.barriers = barriers;
         this.settled = new long[barriers.length];
         Arrays.fill(settled, SimOp.NEVER);
@@ -66,6 +71,14 @@ final class SimCall {
     /** Whether it covers a cell of a block. */
     boolean touches(long block) {
         return first < (block + 1) * Cells.PER_BLOCK && first + count > block * Cells.PER_BLOCK;
+    }
+
+    /** Whether there is a block of which both cover cells. */
+    boolean sharesBlock(SimCall other) {
+        return count > 0
+                && other.count > 0
+                && first / Cells.PER_BLOCK <= (other.first + other.count - 1) / Cells.PER_BLOCK
+                && other.first / Cells.PER_BLOCK <= (first + count - 1) / Cells.PER_BLOCK;
     }
 
     /** It can take effect in a shard no more. */

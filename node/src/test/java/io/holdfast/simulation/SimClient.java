@@ -22,16 +22,8 @@ import java.util.function.Consumer;
  * badly is checked with it, request by request.
  */
 final class SimClient implements Replies {
-    /** What becomes of a request in the end. */
-    enum End {
-        DONE,
-        REFUSED,
-        GIVEN_UP,
-        ABANDONED
-    }
-
-    /** How a request ended, with the answer if there was one. */
-    record Ended(End how, ClientReply reply) {}
+    /** How a request ended: with an answer, a refusal for good, or a stand-in for want of one. */
+    record Ended(boolean refused, ClientReply reply) {}
 
     /** A request under way. */
     private static final class Pending {
@@ -61,6 +53,7 @@ final class SimClient implements Replies {
     private static final int LAYER = SealedBlocks.LAYER;
 
     private final SimCluster cluster;
+    private final SimVolume volume;
     private final SimRandom random;
     private final int index;
     private final String identity;
@@ -85,8 +78,9 @@ final class SimClient implements Replies {
     private long timeoutNanos;
     private boolean busy;
 
-    SimClient(SimCluster cluster, int index, SimRandom random) {
+    SimClient(SimCluster cluster, SimVolume volume, int index, SimRandom random) {
         this.cluster = cluster;
+        this.volume = volume;
         this.index = index;
         this.random = random;
         this.identity = "user-" + index;
@@ -137,7 +131,7 @@ final class SimClient implements Replies {
     }
 
     private ShardId first() {
-        return cluster.shards().getFirst();
+        return volume.shards().getFirst();
     }
 
     private void abandon() {
@@ -146,7 +140,7 @@ final class SimClient implements Replies {
         pending.clear();
         changes.clear();
         for (Pending one : dropped) {
-            one.then.accept(new Ended(End.ABANDONED, noAnswer(one.request)));
+            one.then.accept(new Ended(false, noAnswer(one.request)));
         }
     }
 
@@ -167,12 +161,12 @@ final class SimClient implements Replies {
                     if (wanted == 0) {
                         session = (int) done.value();
                         sessionSince = cluster.queue.now();
-                        cluster.granted(session, number);
+                        volume.granted(session, number);
                     }
                     int next = shard.index() + 1;
-                    if (next < cluster.shards().size()) {
-                        open(cluster.shards().get(next), session);
-                    } else if (cluster.options.exclusive()) {
+                    if (next < volume.shards().size()) {
+                        open(volume.shards().get(next), session);
+                    } else if (volume.exclusive) {
                         claim(first(), 0);
                     } else {
                         standing = Standing.ATTACHED;
@@ -193,8 +187,8 @@ final class SimClient implements Replies {
                             }
                             settleOlder(shard);
                             int next = shard.index() + 1;
-                            if (next < cluster.shards().size()) {
-                                claim(cluster.shards().get(next), generation);
+                            if (next < volume.shards().size()) {
+                                claim(volume.shards().get(next), generation);
                             } else {
                                 standing = Standing.ATTACHED;
                             }
@@ -231,7 +225,7 @@ final class SimClient implements Replies {
         if (oldSession == 0) {
             return;
         }
-        for (ShardId shard : cluster.shards()) {
+        for (ShardId shard : volume.shards()) {
             if (claimed) {
                 ask(
                         new ClientRequest.Release(
@@ -291,9 +285,9 @@ final class SimClient implements Replies {
                         session == 0 ? Integer.MAX_VALUE - number : session,
                         nonceCounter);
         nonceCounter += count;
-        long value = cluster.history.newValue((long) count * Cells.PER_BLOCK);
-        byte[] payload = cluster.history.sealed.seal(value, block, count, nonce);
-        long[] values = cluster.history.sealed.sent(block, count, nonce, payload);
+        long value = volume.history.newValue((long) count * Cells.PER_BLOCK);
+        byte[] payload = volume.history.sealed.seal(value, block, count, nonce);
+        long[] values = volume.history.sealed.sent(block, count, nonce, payload);
         SimOp op = op(Kind.WRITE, shard, block, count, values, expected, fua);
         ClientRequest request =
                 new ClientRequest.Write(
@@ -362,7 +356,7 @@ final class SimClient implements Replies {
                         cluster.queue.now(),
                         barrier,
                         cluster.oracle(shard).epochAt(barrier));
-        cluster.history.add(op);
+        volume.history.add(op);
         return op;
     }
 
@@ -385,7 +379,7 @@ final class SimClient implements Replies {
             op.done(now);
             cluster.oracle(op.shard).acknowledged(op);
             settleBelow(op, lowWater);
-        } else if (ended.reply instanceof ClientReply.Refused refused && ended.how == End.REFUSED) {
+        } else if (ended.reply instanceof ClientReply.Refused refused && ended.refused) {
             switch (refused.why()) {
                 // An earlier try may have run, its answer lost; but from here on it never will.
                 case FENCED, POWER_LOSS, HELD -> op.settled(now);
@@ -434,7 +428,7 @@ final class SimClient implements Replies {
                 true,
                 ended -> {
                     if (ended.reply instanceof ClientReply.Data data) {
-                        op.seen = cluster.history.valuesOf(op, data.runs());
+                        op.seen = volume.history.valuesOf(op, data.runs());
                         op.done(cluster.queue.now());
                         then.accept(data.runs());
                     } else {
@@ -457,7 +451,7 @@ final class SimClient implements Replies {
                         cluster.oracle(shard).acknowledged(op);
                     } else {
                         op.failed();
-                        if (ended.how == End.REFUSED) {
+                        if (ended.refused) {
                             detachFrom(op.client);
                         }
                     }
@@ -473,7 +467,7 @@ final class SimClient implements Replies {
         send(asker, one);
         cluster.queue.after(
                 counts ? timeoutNanos : 2 * timeoutNanos,
-                () -> end(asker, one, new Ended(End.GIVEN_UP, noAnswer(request))));
+                () -> end(asker, one, new Ended(false, noAnswer(request))));
     }
 
     private boolean isOpen(int asker, Pending one) {
@@ -534,10 +528,11 @@ final class SimClient implements Replies {
                 case IO_ERROR, UNKNOWN_SHARD, COPY_UNAVAILABLE, INVALID ->
                         throw new SimFailure("refusal", "unexpected " + refused);
                 case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE ->
-                        end(number, one, new Ended(End.REFUSED, reply));
+                        end(number, one, new Ended(true, reply));
             }
         } else {
-            end(number, one, new Ended(End.DONE, reply));
+            volume.history.served(cluster.queue.now());
+            end(number, one, new Ended(false, reply));
         }
     }
 
@@ -598,8 +593,8 @@ final class SimClient implements Replies {
 
     private void something() {
         long block = random.between(0L, cluster.options.blocks() - 1);
-        ShardId shard = cluster.shardOf(block);
-        int count = random.chance(0.7) ? 1 : random.between(1, cluster.blocksFrom(block, 5));
+        ShardId shard = volume.shardOf(block);
+        int count = random.chance(0.7) ? 1 : random.between(1, volume.blocksFrom(block, 5));
         int kind = standing == Standing.READ_ONLY ? 0 : random.between(0, 99);
         if (kind < 30) {
             read(shard, block, count, runs -> {});

@@ -6,8 +6,6 @@ import io.holdfast.node.port.PeerLinks;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.Effect.Role;
 import io.holdfast.node.replica.HardState.Standing;
-import io.holdfast.proto.catalogue.Volume;
-import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.PeerMessage;
@@ -28,11 +26,11 @@ final class SimCluster {
     final SimOptions options;
     final SimQueue queue = new SimQueue();
     final Trace trace = new Trace(queue);
-    final History history = new History();
     final Counters counters = new Counters();
     final SimNetwork network;
 
     private final SimRandom root;
+    private final List<SimVolume> volumes = new ArrayList<>();
     private final List<ShardId> shards = new ArrayList<>();
     private final TreeMap<ShardId, ShardOracle> oracles = new TreeMap<>();
     private final TreeMap<Integer, SimNode> nodes = new TreeMap<>();
@@ -40,7 +38,6 @@ final class SimCluster {
     private final List<SimUser> users = new ArrayList<>();
     private final List<SimDevice> devices = new ArrayList<>();
     private final TreeMap<Integer, Replies> clientsByNumber = new TreeMap<>();
-    private final TreeMap<Integer, Integer> sessions = new TreeMap<>();
     private final SimCoordinator coordinator;
     private final SimFaults faults;
     private long newestGeneration;
@@ -50,10 +47,15 @@ final class SimCluster {
     SimCluster(SimOptions options, SimRandom root) {
         this.options = options;
         this.root = root;
-        for (int i = 0; i < options.shards(); i++) {
-            ShardId shard = new ShardId(1, i);
-            shards.add(shard);
-            oracles.put(shard, new ShardOracle(shard, this));
+        for (int number = 1; number <= options.volumes(); number++) {
+            // The second is the other kind.
+            boolean exclusive = (number == 1) == options.exclusive();
+            SimVolume volume = new SimVolume(this, number, exclusive);
+            volumes.add(volume);
+            for (ShardId shard : volume.shards()) {
+                shards.add(shard);
+                oracles.put(shard, new ShardOracle(shard, volume, this));
+            }
         }
         network =
                 new SimNetwork(
@@ -72,26 +74,32 @@ final class SimCluster {
         }
         faults = new SimFaults(this, root.child("faults"));
         coordinator = new SimCoordinator(this, root.child("coordinator"));
-        for (int i = 0; i < options.users(); i++) {
-            addUser();
-        }
-        for (int i = 0; i < options.rawClients(); i++) {
-            addClient();
+        for (SimVolume volume : volumes) {
+            for (int i = 0; i < options.users(); i++) {
+                addUser(volume);
+            }
+            for (int i = 0; i < options.rawClients(); i++) {
+                addClient(volume);
+            }
         }
     }
 
-    /** One more user of the bare protocol. */
+    /** One more user of the first volume, by the bare protocol. */
     SimClient addClient() {
+        return addClient(volumes.getFirst());
+    }
+
+    private SimClient addClient(SimVolume volume) {
         int index = clients.size() + users.size();
-        SimClient client = new SimClient(this, index, root.child("client " + index));
+        SimClient client = new SimClient(this, volume, index, root.child("client " + index));
         clients.add(client);
         return client;
     }
 
     /** One more user of volume clients. */
-    SimUser addUser() {
+    SimUser addUser(SimVolume volume) {
         int index = clients.size() + users.size();
-        SimUser user = new SimUser(this, index, root.child("user " + index));
+        SimUser user = new SimUser(this, volume, index, root.child("user " + index));
         users.add(user);
         return user;
     }
@@ -110,8 +118,23 @@ final class SimCluster {
         return true;
     }
 
+    List<SimVolume> volumes() {
+        return volumes;
+    }
+
+    /** The volume of a shard. */
+    SimVolume volume(ShardId shard) {
+        return volumes.get(shard.volume() - 1);
+    }
+
+    /** Of all volumes. */
     List<ShardId> shards() {
         return shards;
+    }
+
+    /** Requests of all volumes' histories. */
+    long operations() {
+        return volumes.stream().mapToLong(one -> one.history.operations().size()).sum();
     }
 
     ShardOracle oracle(ShardId shard) {
@@ -150,56 +173,6 @@ final class SimCluster {
         return coordinator;
     }
 
-    // ---- the volume ----
-
-    /** The volume as the catalogue has it, which may be old news. */
-    Volume volume(int timeoutSeconds) {
-        List<Volume.Shard> homes = new ArrayList<>();
-        for (ShardId shard : shards) {
-            homes.add(new Volume.Shard(shard.index(), nodeNumbers(), coordinator.leader(shard), 0));
-        }
-        return new Volume(
-                SealedBlocks.VOLUME,
-                "sim",
-                (long) options.blocks() * Blocks.SIZE,
-                (long) options.stripeBlocks() * Blocks.SIZE,
-                options.syncWrites() ? Volume.Durability.SYNC : Volume.Durability.FLUSH,
-                options.exclusive() ? Volume.Attach.EXCLUSIVE : Volume.Attach.SHARED,
-                options.quorumReads() ? Volume.Reads.QUORUM : Volume.Reads.LEASE,
-                timeoutSeconds,
-                Volume.State.READY,
-                SealedBlocks.LAYER,
-                SealedBlocks.key().id(),
-                "",
-                homes);
-    }
-
-    /** Where a block is. */
-    ShardId shardOf(long block) {
-        return shards.get((int) (block / options.stripeBlocks() % shards.size()));
-    }
-
-    /** Blocks from one on that are in its shard together with it, at most so many. */
-    int blocksFrom(long block, int most) {
-        int count = 1;
-        while (count < most
-                && block + count < options.blocks()
-                && shardOf(block + count).equals(shardOf(block))) {
-            count++;
-        }
-        return count;
-    }
-
-    /** Whether a call covers blocks of a shard. */
-    boolean touches(SimCall call, ShardId shard) {
-        for (long block = 0; block < options.blocks(); block++) {
-            if (call.touches(block) && shardOf(block).equals(shard)) {
-                return true;
-            }
-        }
-        return false;
-    }
-
     SimFaults faults() {
         return faults;
     }
@@ -234,7 +207,11 @@ final class SimCluster {
     /** A replica has told of its role: to the coordinator, and to the volume clients beside it. */
     void announced(ShardId shard, int node, Effect.Announce announce) {
         coordinator.announced(shard, node, announce);
-        List.copyOf(devices).forEach(device -> device.announced(shard, node, announce));
+        for (SimDevice device : List.copyOf(devices)) {
+            if (device.volume() == volume(shard)) {
+                device.announced(shard, node, announce);
+            }
+        }
     }
 
     /** A number for a client's next attachment. */
@@ -242,20 +219,6 @@ final class SimCluster {
         int number = clientsByNumber.size() + 1;
         clientsByNumber.put(number, client);
         return number;
-    }
-
-    /** A session number was granted; it must never be granted again, or nonces would repeat. */
-    void granted(int session, int client) {
-        Integer before = sessions.put(session, client);
-        check(
-                before == null,
-                "session numbers",
-                "session ",
-                session,
-                " granted to clients ",
-                before,
-                " and ",
-                client);
     }
 
     /** A volume client begins. */
@@ -275,7 +238,9 @@ final class SimCluster {
             newestHolder = holder.identity();
         }
         for (SimUser user : users) {
-            user.claimed(shard, holder, generation);
+            if (user.volume() == volume(shard)) {
+                user.claimed(shard, holder, generation);
+            }
         }
     }
 
@@ -364,7 +329,7 @@ final class SimCluster {
     List<SimStorage.Place> copiedElsewhere(ShardId shard, SimNode node) {
         List<Map.Entry<SimStorage.Place, SimStorage.Cell>> found = new ArrayList<>();
         for (var own : node.store(shard).map().entrySet()) {
-            if (isGood(own.getKey(), own.getValue())
+            if (isGood(shard, own.getKey(), own.getValue())
                     && nodes.values().stream()
                             .anyMatch(other ->
                                     other != node
@@ -382,21 +347,24 @@ final class SimCluster {
 
     private boolean hasGood(SimNode node, ShardId shard, SimStorage.Place place, long sequence) {
         SimStorage.Cell cell = node.store(shard).map().get(place);
-        return cell != null && cell.sequence() == sequence && isGood(place, cell);
+        return cell != null && cell.sequence() == sequence && isGood(shard, place, cell);
     }
 
     /** Whether it is a block that has the bytes that were written. */
-    private boolean isGood(SimStorage.Place place, SimStorage.Cell cell) {
+    private boolean isGood(ShardId shard, SimStorage.Place place, SimStorage.Cell cell) {
         return cell.entry().kind() == EntryKind.WRITE
-                && history.sealed.isIntact(
-                        cell.entry().nonce(),
-                        cell.entry().payload(),
-                        (int) (place.block() - cell.entry().block()));
+                && volume(shard)
+                        .history
+                        .sealed
+                        .isIntact(
+                                cell.entry().nonce(),
+                                cell.entry().payload(),
+                                (int) (place.block() - cell.entry().block()));
     }
 
     /** Whether any node has a good copy of the newest version of a block. */
-    boolean hasGoodCopy(long block) {
-        ShardId shard = shardOf(block);
+    boolean hasGoodCopy(SimVolume volume, long block) {
+        ShardId shard = volume.shardOf(block);
         SimStorage.Place place = new SimStorage.Place(SealedBlocks.LAYER, block);
         long newest = 0;
         for (SimNode node : nodes.values()) {
@@ -427,7 +395,12 @@ final class SimCluster {
                         " has other sessions or claims than node 1");
                 state = own;
             }
-            oracle(shard).checkHistory(options.blocks());
         }
+        checkHistory();
+    }
+
+    /** Checks what clients asked and were answered so far. */
+    void checkHistory() {
+        shards.forEach(shard -> oracle(shard).checkHistory(options.blocks()));
     }
 }

@@ -34,6 +34,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     private static final long LATE_NANOS = 2 * SimOptions.SECONDS;
 
     private final SimCluster cluster;
+    private final SimVolume volume;
+    private final History history;
     private final SimRandom random;
     private final String identity;
     private final int number;
@@ -55,6 +57,10 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     private int sessions;
     private long sessionSince;
     private long generation;
+
+    /** When a leader last said that this session or claim is over. */
+    private long fencedAt = -1;
+
     private boolean closing;
     private boolean gone;
 
@@ -65,11 +71,14 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
      */
     SimDevice(
             SimCluster cluster,
+            SimVolume volume,
             SimRandom random,
             String identity,
             int endpoint,
             int timeoutSeconds) {
         this.cluster = cluster;
+        this.volume = volume;
+        this.history = volume.history;
         this.random = random;
         this.identity = identity;
         this.endpoint = endpoint;
@@ -81,7 +90,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 new VolumeClient(
                         number,
                         inNode() ? endpoint : 0,
-                        cluster.volume(timeoutSeconds),
+                        volume.inCatalogue(timeoutSeconds),
                         new ClientIdentity(identity),
                         SealedBlocks.key(),
                         cluster.options.window(),
@@ -104,6 +113,10 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     }
 
     // ---- what its user sees ----
+
+    SimVolume volume() {
+        return volume;
+    }
 
     int number() {
         return number;
@@ -198,7 +211,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                                 " bytes for ",
                                 call);
                         call.seen = Cells.read(target.array(), 0, first, count);
-                        cluster.history.checkWhole(call);
+                        history.checkWhole(call);
                     }
                     ended(call, outcome, then);
                 });
@@ -207,7 +220,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     /** Writes new values. */
     SimCall write(long first, int count, boolean fua, Consumer<SimCall> then) {
-        long value = cluster.history.newValue(count);
+        long value = history.newValue(count);
         SimCall call = begin(Kind.WRITE, first, count, value, fua);
         byte[] bytes = new byte[Cells.length(first, count)];
         Cells.fill(bytes, 0, first, count, value);
@@ -239,15 +252,24 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     }
 
     private SimCall begin(Kind kind, long first, int count, long value, boolean fua) {
-        long[] barriers = new long[cluster.shards().size()];
+        long[] barriers = new long[volume.shards().size()];
         if (kind == Kind.FLUSH) {
-            for (ShardId shard : cluster.shards()) {
+            for (ShardId shard : volume.shards()) {
                 barriers[shard.index()] = cluster.oracle(shard).acknowledged();
             }
         }
         SimCall call =
-                new SimCall(kind, number, first, count, value, fua, cluster.queue.now(), barriers);
-        cluster.history.add(call);
+                new SimCall(
+                        kind,
+                        number,
+                        first,
+                        count,
+                        value,
+                        fua,
+                        cluster.queue.now(),
+                        nanoTime(),
+                        barriers);
+        history.add(call);
         calls.add(call);
         pending++;
         trace("begins " + call);
@@ -258,7 +280,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     /** A call ends in time, whatever happens, unless its process stands still. */
     private void limit(SimCall call) {
         int pauses = pauses();
-        long limit = (long) (timeoutSeconds * SimOptions.SECONDS * 1.05) + LATE_NANOS;
+        double slowest = 1 - SimOptions.MOST_DRIFT / 1000.0;
+        long limit = (long) (timeoutSeconds * SimOptions.SECONDS / slowest) + LATE_NANOS;
         cluster.queue.after(
                 limit,
                 () ->
@@ -281,12 +304,12 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         check(call.state == State.PENDING, "calls", "ends twice: ", call);
         check(
                 outcome == Outcome.OK
-                        || outcome == Outcome.IO_ERROR
+                        || (outcome == Outcome.IO_ERROR && mayFail(call))
                         || (outcome == Outcome.NO_SPACE
                                 && cluster.options.mayRunFull()
                                 && call.isChange())
                         || (outcome == Outcome.NOT_PERMITTED
-                                && cluster.options.exclusive()
+                                && volume.exclusive
                                 && call.isChange()),
                 "outcome",
                 outcome,
@@ -295,6 +318,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         long now = cluster.queue.now();
         if (outcome == Outcome.OK) {
             call.end(State.DONE, now);
+            history.served(now);
         } else {
             call.end(call.isChange() ? State.IN_DOUBT : State.FAILED, now);
             cluster.counters.add("calls that ended with " + outcome, 1);
@@ -303,11 +327,35 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         if (outcome == Outcome.OK && call.isChange()) {
             settleOlder(call);
         } else if (outcome == Outcome.OK && call.kind == Kind.FLUSH) {
-            for (ShardId shard : cluster.shards()) {
+            for (ShardId shard : volume.shards()) {
                 cluster.oracle(shard).flushed(call, call.barriers[shard.index()]);
             }
         }
         then.accept(call);
+    }
+
+    /** Its time is up, or its attachment was fenced or ended by a power loss, or blocks are bad. */
+    private boolean mayFail(SimCall call) {
+        return nanoTime() - call.begunNanos >= timeoutSeconds * SimOptions.SECONDS
+                || client.isUnusable()
+                || fencedAt >= call.invoked
+                || cluster.options.faults().rot()
+                || endsWithAnOlderOne(call);
+    }
+
+    /**
+     * Known, not fixed: parts of one block that are merged into one write end together, when the
+     * time of the oldest is up.
+     */
+    private boolean endsWithAnOlderOne(SimCall call) {
+        return calls.stream()
+                .anyMatch(older ->
+                        older.isChange()
+                                && older.begunNanos <= call.begunNanos
+                                && older.sharesBlock(call)
+                                && older.ended >= call.invoked
+                                && nanoTime() - older.begunNanos
+                                        >= timeoutSeconds * SimOptions.SECONDS);
     }
 
     // ---- when calls that failed can take effect no more ----
@@ -317,8 +365,8 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
      * those are given up.
      */
     private void settleOlder(SimCall done) {
-        for (ShardId shard : cluster.shards()) {
-            if (cluster.touches(done, shard)) {
+        for (ShardId shard : volume.shards()) {
+            if (volume.touches(done, shard)) {
                 for (SimCall old : calls) {
                     if (old.state == State.IN_DOUBT && old.ended < done.invoked) {
                         old.settle(shard.index(), done.ended);
@@ -380,7 +428,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         switch (request) {
             case ClientRequest.Write write -> {
                 long[] values =
-                        cluster.history.sealed.sent(
+                        history.sealed.sent(
                                 write.block(), write.count(), write.nonce(), write.payload());
                 note(
                         write,
@@ -449,7 +497,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             long itsGeneration) {
         ShardOracle oracle = cluster.oracle(request.shard());
         long barrier = kind == Kind.FLUSH ? oracle.acknowledged() : 0;
-        cluster.history.add(
+        history.add(
                 new SimOp(
                         kind,
                         request.shard(),
@@ -504,7 +552,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     private void answered(ClientRequest request, ClientReply reply) {
         long now = cluster.queue.now();
-        SimOp op = cluster.history.asked(number, reply.request());
+        SimOp op = history.asked(number, reply.request());
         switch (reply) {
             case ClientReply.Done done when op != null -> {
                 op.done(now);
@@ -514,16 +562,19 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             case ClientReply.Data data
                     when op != null
                             && cluster.options.faults().rot()
-                            && !data.runs().stream().allMatch(cluster.history::isIntact) -> {
+                            && !data.runs().stream().allMatch(history::isIntact) -> {
                 cluster.counters.add("corrupt blocks sent to volume clients", 1);
                 op.failed();
             }
             case ClientReply.Data data when op != null -> {
-                op.seen = cluster.history.valuesOf(op, data.runs());
+                op.seen = history.valuesOf(op, data.runs());
                 op.done(now);
             }
             case ClientReply.Refused refused -> {
                 cluster.counters.add("volume clients told " + refused.why(), 1);
+                if (refused.why() == Refusal.FENCED || refused.why() == Refusal.POWER_LOSS) {
+                    fencedAt = now;
+                }
                 if (op != null
                         && (refused.why() == Refusal.CONFLICT
                                 || refused.why() == Refusal.NO_SPACE)) {
@@ -539,7 +590,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     private void granted(ClientRequest request, long value) {
         switch (request) {
             case ClientRequest.OpenSession open when open.session() == 0 -> {
-                cluster.granted((int) value, number);
+                volume.granted((int) value, number);
                 session = (int) value;
                 sessions++;
                 sessionSince = cluster.queue.now();
@@ -644,34 +695,34 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     // ---- what operators would count ----
 
     @Override
-    public void requestRepeated(int volume) {
+    public void requestRepeated(int ofVolume) {
         cluster.counters.add("requests repeated by volume clients", 1);
     }
 
     @Override
-    public void requestTimedOut(int volume) {
+    public void requestTimedOut(int ofVolume) {
         cluster.counters.add("requests of volume clients that timed out", 1);
     }
 
     @Override
-    public void writeConflicted(int volume) {
+    public void writeConflicted(int ofVolume) {
         cluster.counters.add("merged writes that met another", 1);
     }
 
     @Override
-    public void blockCorrupt(int volume, long block) {
+    public void blockCorrupt(int ofVolume, long block) {
         check(cluster.options.faults().rot(), "contents", "block ", block, " does not open");
     }
 
     @Override
-    public void blockRecovered(int volume, long block) {
+    public void blockRecovered(int ofVolume, long block) {
         cluster.counters.add("blocks recovered by volume clients", 1);
     }
 
     @Override
-    public void blockUnreadable(int volume, long block) {
+    public void blockUnreadable(int ofVolume, long block) {
         check(
-                !cluster.hasGoodCopy(block),
+                !cluster.hasGoodCopy(volume, block),
                 "corruption",
                 "block ",
                 block,
@@ -680,22 +731,22 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     }
 
     @Override
-    public void replyMalformed(int volume, int node) {
+    public void replyMalformed(int ofVolume, int node) {
         throw new SimFailure("contents", "malformed reply from node " + node);
     }
 
     @Override
-    public void sessionOpened(int volume) {
+    public void sessionOpened(int ofVolume) {
         cluster.counters.add("sessions of volume clients", 1);
     }
 
     @Override
-    public void claimGranted(int volume, long granted) {
+    public void claimGranted(int ofVolume, long granted) {
         cluster.counters.add("claims of volume clients", 1);
     }
 
     @Override
-    public void writeRefused(int volume) {
+    public void writeRefused(int ofVolume) {
         cluster.counters.add("writes refused: another holds the volume", 1);
     }
 }

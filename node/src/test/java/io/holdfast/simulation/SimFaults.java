@@ -20,12 +20,14 @@ final class SimFaults {
     private final SimCluster cluster;
     private final SimOptions.Faults allowed;
     private final SimRandom random;
+    private final SimRandom midStep;
     private final List<SimNode> down = new ArrayList<>();
     private boolean over;
 
     SimFaults(SimCluster cluster, SimRandom random) {
         this.cluster = cluster;
         this.random = random;
+        this.midStep = random.child("mid-step");
         this.allowed = cluster.options.faults();
     }
 
@@ -77,6 +79,9 @@ final class SimFaults {
         if (allowed.fullDisk()) {
             kinds.add(this::fillDisk);
         }
+        if (allowed.slowDisk()) {
+            kinds.add(this::slowDown);
+        }
         if (allowed.rot()) {
             kinds.add(this::rot);
             kinds.add(this::rot);
@@ -108,6 +113,7 @@ final class SimFaults {
         for (SimNode node : cluster.nodes()) {
             heal(node);
             giveRoom(node);
+            node.slowDisk(false);
             if (keptDown.contains(node)) {
                 if (node.isUp()) {
                     node.crash();
@@ -129,17 +135,20 @@ final class SimFaults {
         if (over || !random.chance(cluster.options.midStepFault())) {
             return;
         }
-        if (allowed.crash() && random.chance(0.5)) {
-            count("crashes in mid-step");
+        if (mayLosePower(node) && midStep.chance(0.4)) {
+            count(Fault.POWER_LOSS_IN_MID_STEP);
+            powerLossOf(List.of(node));
+        } else if (allowed.crash() && random.chance(0.5)) {
+            count(Fault.CRASH_IN_MID_STEP);
             crash(node);
         } else if (allowed.pause()) {
-            count("pauses in mid-step");
+            count(Fault.PAUSE_IN_MID_STEP);
             pause(node, false);
         }
     }
 
-    private void count(String fault) {
-        cluster.counters.add("fault: " + fault, 1);
+    private void count(Fault fault) {
+        cluster.counters.add(fault.counter(), 1);
     }
 
     private SimNode anyNode() {
@@ -159,7 +168,7 @@ final class SimFaults {
     }
 
     private void crashSeveral() {
-        count("several crash at once");
+        count(Fault.CRASH_OF_SEVERAL);
         for (SimNode node : cluster.nodes()) {
             if (random.chance(0.6)) {
                 crash(node);
@@ -169,7 +178,7 @@ final class SimFaults {
 
     private void crash(SimNode node) {
         if (node.isUp()) {
-            count("crashes");
+            count(Fault.CRASH);
             SimJournal journal = node.journal();
             if (journal != null && node.isRunning() && random.chance(0.5)) {
                 journal.killInNextWrite();
@@ -203,7 +212,7 @@ final class SimFaults {
 
     private void pause(SimNode node, boolean withClock) {
         if (node.isRunning()) {
-            count(withClock ? "freezes with clock" : "pauses");
+            count(withClock ? Fault.FREEZE : Fault.PAUSE);
             node.pause(withClock);
             int incarnation = node.incarnation();
             cluster.queue.after(
@@ -216,13 +225,11 @@ final class SimFaults {
         }
     }
 
-    // ---- disks ----
-
     /** As when a virtual machine is moved: it stands still, and its connections are lost. */
     private void suspend() {
         SimNode node = cluster.node(leaderOrAny());
         if (node.isRunning()) {
-            count("suspensions");
+            count(Fault.SUSPENSION);
             isolate(node.number, random.between(1, 6) * SimOptions.SECONDS);
             pause(node, false);
         }
@@ -233,6 +240,8 @@ final class SimFaults {
         return leader == 0 ? anyNode().number : leader;
     }
 
+    // ---- power and disks ----
+
     private boolean mayForget() {
         long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
         return forgetful + 1 <= (cluster.nodes().size() - 1) / 2;
@@ -241,17 +250,18 @@ final class SimFaults {
     private void powerLoss() {
         SimNode node = anyNode();
         if (node.isForgetful() || mayForget()) {
-            count("power losses");
-            boolean wasUp = node.isUp();
-            node.powerLoss();
-            if (wasUp) {
-                comeBack(node);
-            }
+            count(Fault.POWER_LOSS);
+            powerLossOf(List.of(node));
         }
     }
 
+    private boolean mayLosePower(SimNode node) {
+        return allowed.majorityPowerLoss()
+                || (allowed.powerLoss() && (node.isForgetful() || mayForget()));
+    }
+
     private void powerLossOfMany() {
-        count("power losses of many");
+        count(Fault.POWER_LOSS_OF_MANY);
         boolean all = random.chance(0.5);
         powerLossOf(cluster.nodes().stream().filter(n -> all || random.chance(0.6)).toList());
     }
@@ -265,7 +275,7 @@ final class SimFaults {
                     random.between(0, CATCH_UP_NANOS),
                     () -> {
                         if (!over) {
-                            count("power losses in a catch-up");
+                            count(Fault.POWER_LOSS_IN_CATCH_UP);
                             powerLossOf(random.chance(0.7) ? others : cluster.nodes());
                         }
                     });
@@ -291,14 +301,14 @@ final class SimFaults {
         }
         long forgetful = cluster.nodes().stream().filter(SimNode::isForgetful).count();
         if (forgetful >= cluster.nodes().size() / 2 + 1) {
-            count("power losses of a majority");
+            count(Fault.POWER_LOSS_OF_MAJORITY);
             cluster.majorityForgot();
         }
     }
 
     private void fillDisk() {
         SimNode node = anyNode();
-        count("disks full");
+        count(Fault.FULL_DISK);
         SimJournal journal = node.journal();
         if (journal == null) {
             node.setRoom(random.chance(0.5) ? Room.SOON : Room.NONE);
@@ -316,6 +326,13 @@ final class SimFaults {
         } else {
             journal.disk().grow();
         }
+    }
+
+    private void slowDown() {
+        SimNode node = anyNode();
+        count(Fault.SLOW_DISK);
+        node.slowDisk(true);
+        cluster.queue.after(aWhile(), () -> node.slowDisk(false));
     }
 
     /** A store has failed: somebody looks after its disk and starts the node again. */
@@ -342,7 +359,7 @@ final class SimFaults {
     private void wipe() {
         SimNode node = anyNode();
         if (mayForget() && !node.isForgetful()) {
-            count("disks wiped");
+            count(Fault.WIPED_DISK);
             boolean wasUp = node.isUp();
             node.wipe();
             if (wasUp) {
@@ -355,7 +372,7 @@ final class SimFaults {
     private void stop() {
         SimNode node = anyNode();
         if (node.isRunning() && !node.isOutOfService()) {
-            count("nodes stopped");
+            count(Fault.STOP);
             node.stop();
             comeBack(node);
         }
@@ -366,7 +383,7 @@ final class SimFaults {
         SimNode node = anyNode();
         SimJournal journal = node.journal();
         if (journal != null && mayForget() && !node.isForgetful() && !node.isOutOfService()) {
-            count("disks damaged");
+            count(Fault.DAMAGED_DISK);
             boolean wasUp = node.isUp();
             if (wasUp) {
                 node.crash();
@@ -383,7 +400,7 @@ final class SimFaults {
         SimNode node = anyNode();
         SimJournal journal = node.journal();
         if (journal != null && mayForget() && !node.isForgetful()) {
-            count("disks failing");
+            count(Fault.FAILING_DISK);
             journal.disk().fail(random.between(1, 50) / 100.0);
             cluster.queue.after(aWhile(), () -> heal(node));
         }
@@ -399,7 +416,7 @@ final class SimFaults {
         for (int blocks = random.between(1, 4); blocks > 0; blocks--) {
             List<SimStorage.Place> places = cluster.copiedElsewhere(shard, node);
             if (!places.isEmpty()) {
-                count("blocks damaged");
+                count(Fault.ROT);
                 boolean newest = random.chance(0.5);
                 store.damage(
                         newest ? places.getLast() : random.pick(places),
@@ -410,7 +427,7 @@ final class SimFaults {
     }
 
     private void wrongHint() {
-        count("living nodes called dead");
+        count(Fault.WRONG_HINT);
         int node = anyNode().number;
         cluster.coordinator().nodeDead(node);
         cluster.queue.after(aWhile(), () -> cluster.coordinator().nodeAlive(node));
@@ -424,7 +441,7 @@ final class SimFaults {
     }
 
     private void isolate() {
-        count("nodes isolated");
+        count(Fault.ISOLATION);
         isolate(anyNode().number, aWhile());
     }
 
@@ -438,12 +455,24 @@ final class SimFaults {
     }
 
     private void cutOneWay() {
-        count("one-way partitions");
-        cut(random.pick(cluster.endpoints()), random.pick(cluster.endpoints()), aWhile());
+        count(Fault.ONE_WAY_PARTITION);
+        Link link = anyLink();
+        cut(link.from, link.to, aWhile());
+    }
+
+    private record Link(int from, int to) {}
+
+    /** One direction between a node and somebody else; agents do not talk to each other. */
+    private Link anyLink() {
+        int node = anyNode().number;
+        List<Integer> others = new ArrayList<>(cluster.endpoints());
+        others.remove(Integer.valueOf(node));
+        int other = random.pick(others);
+        return random.chance(0.5) ? new Link(node, other) : new Link(other, node);
     }
 
     private void split() {
-        count("partitions");
+        count(Fault.PARTITION);
         long nanos = aWhile();
         List<Integer> left = new ArrayList<>();
         List<Integer> right = new ArrayList<>();
@@ -459,13 +488,18 @@ final class SimFaults {
     }
 
     private void flap() {
-        count("flapping links");
-        int from = random.pick(cluster.endpoints());
-        int to = random.pick(cluster.endpoints());
+        count(Fault.FLAPPING_LINK);
+        Link link = anyLink();
         for (int i = random.between(2, 10); i > 0; i--) {
             long begin = aWhile();
+            long lasts = random.between(10, 300) * SimOptions.MILLIS;
             cluster.queue.after(
-                    begin, () -> cut(from, to, random.between(10, 300) * SimOptions.MILLIS));
+                    begin,
+                    () -> {
+                        if (!over) {
+                            cut(link.from, link.to, lasts);
+                        }
+                    });
         }
     }
 }

@@ -115,11 +115,7 @@ final class SimJournal {
         int incarnation = node.incarnation();
         files = new SimFileSystem(disk, cluster.options.bug());
         SimThreads own =
-                new SimThreads(
-                        node,
-                        cluster.queue,
-                        random.child("threads " + incarnation),
-                        cluster.options.disk());
+                new SimThreads(node, cluster.queue, random.child("threads " + incarnation));
         threads = own;
         outOfService = false;
         wasClosed = closed;

@@ -32,6 +32,8 @@ final class SimNode {
 
     private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
     private final ArrayDeque<Runnable> work = new ArrayDeque<>();
+    private final SimOptions.Disk ownDisk;
+    private boolean slowDisk;
     private boolean up;
     private Room room = Room.ENOUGH;
     private boolean paused;
@@ -46,6 +48,7 @@ final class SimNode {
         this.number = number;
         this.random = random;
         this.clock = clock;
+        this.ownDisk = cluster.options.disk().ofNode(random.child("speed of the disk"));
         if (cluster.options.storage().real()) {
             journal = new SimJournal(cluster, this, random.child("journal"));
             return;
@@ -105,6 +108,16 @@ final class SimNode {
             throw new IllegalStateException("no shard " + shard);
         }
         return store;
+    }
+
+    /** How long this node's disk takes now. */
+    SimOptions.Disk disk() {
+        return slowDisk ? ownDisk.slow() : ownDisk;
+    }
+
+    /** From now on the disk is slow, or as fast as it was. */
+    void slowDisk(boolean slow) {
+        slowDisk = slow;
     }
 
     /** What room the disk has for new data; the process, if there is one, is told. */
@@ -241,13 +254,18 @@ final class SimNode {
         }
         if (journal != null) {
             forget(journal);
+        } else {
+            models.values().forEach(store -> store.wipe(HardState.FORGETFUL));
+            tellWiped();
         }
-        models.values().forEach(store -> store.wipe(HardState.FORGETFUL));
-        cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(number));
     }
 
     private void forget(SimJournal real) {
         real.wipe();
+        tellWiped();
+    }
+
+    private void tellWiped() {
         cluster.shards().forEach(shard -> cluster.oracle(shard).wiped(number));
     }
 
@@ -344,6 +362,7 @@ final class SimNode {
         working = true;
         try {
             while (up && !paused && !work.isEmpty()) {
+                cluster.queue.happens();
                 work.removeFirst().run();
             }
         } finally {

@@ -10,22 +10,27 @@ import java.util.List;
  * Everything that is fixed for one run, drawn from its seed.
  *
  * @param nodes each holds a replica of every shard
- * @param blocks of the volume; few, so that requests meet
+ * @param volumes on the same nodes and journals, with users of their own
+ * @param shards of a volume
+ * @param blocks of a volume; few, so that requests meet
  * @param stripeBlocks that stay together in one shard
- * @param users that write and read through volume clients
- * @param rawClients users of the bare protocol
+ * @param users of a volume that write and read through volume clients
+ * @param rawClients of a volume: users of the bare protocol
  * @param depth calls or requests that a user has under way at most
  * @param timeoutSeconds of the volume: when a call fails
+ * @param exclusive the first volume is, and the second is not, or the other way round
  * @param connectionsNoticed volume clients are told when a node can be reached and when not
  * @param checkpointChance per turn of a node
  * @param storage what nodes keep their replicas in
  * @param installBlocks blocks in one part of a catch-up by extents
+ * @param driftPerMille by which the clocks of nodes are too slow or too fast at most
  * @param seldomSynced users want hardly anything synced, so that a power loss takes more
- * @param midStepFault probability of a crash or pause before any one effect
+ * @param midStepFault probability of a crash, power loss or pause before any one effect
  * @param dutyNanos simulated time with faults, before everything heals
  */
 record SimOptions(
         int nodes,
+        int volumes,
         int shards,
         int blocks,
         int stripeBlocks,
@@ -59,11 +64,46 @@ record SimOptions(
     static final long MILLIS = 1_000_000;
     static final long SECONDS = 1_000_000_000;
 
+    /**
+     * Per mille, of a clock against true time: of two nodes one may run at 0.93 and one at 1.07,
+     * and the lease (250 ms) just ends before the guard (290 ms).
+     */
+    static final int MOST_DRIFT = 70;
+
     /** With fewer, clients that live would fence each other for ever. */
     private static final int FEWEST_SESSIONS = 10;
 
-    /** How long the disk takes. */
-    record Disk(long writeMaxNanos, long syncMaxNanos, long readMaxNanos, double strayedSync) {}
+    /**
+     * How long disks take.
+     *
+     * @param strayedSync probability that a write is synced though nobody asked for it
+     * @param slowNodes probability, by node, that its disk is slow all the time
+     */
+    record Disk(
+            long writeMaxNanos,
+            long syncMaxNanos,
+            long readMaxNanos,
+            double strayedSync,
+            double slowNodes) {
+        private static final long SLOW_WRITE_NANOS = 20 * MILLIS;
+        private static final long SLOW_SYNC_NANOS = 60 * MILLIS;
+        private static final long SLOW_READ_NANOS = 20 * MILLIS;
+
+        /** The disk of one node. */
+        Disk ofNode(SimRandom random) {
+            return random.chance(slowNodes) ? slow() : this;
+        }
+
+        /** The same, or slower. */
+        Disk slow() {
+            return new Disk(
+                    Math.max(writeMaxNanos, SLOW_WRITE_NANOS),
+                    Math.max(syncMaxNanos, SLOW_SYNC_NANOS),
+                    Math.max(readMaxNanos, SLOW_READ_NANOS),
+                    strayedSync,
+                    slowNodes);
+        }
+    }
 
     /**
      * What nodes keep their replicas in.
@@ -122,6 +162,7 @@ record SimOptions(
      * @param majorityPowerLoss of any number of nodes at once: promise P5
      * @param freeze a machine stops together with its clock
      * @param wrongHints a living node is called dead
+     * @param slowDisk the disk of one node is slow for a while
      * @param rot blocks of the map go bad on one node, while another has a good copy
      */
     record Faults(
@@ -134,6 +175,7 @@ record SimOptions(
             boolean wipe,
             boolean wrongHints,
             boolean fullDisk,
+            boolean slowDisk,
             boolean rot,
             long gapMaxNanos) {
 
@@ -155,13 +197,14 @@ record SimOptions(
                     wipe && !rots,
                     wrongHints,
                     fullDisk,
+                    slowDisk,
                     rots,
                     gapMaxNanos);
         }
 
         static final Faults NONE =
                 new Faults(
-                        false, false, false, false, false, false, false, false, false, false,
+                        false, false, false, false, false, false, false, false, false, false, false,
                         SECONDS);
     }
 
@@ -169,6 +212,7 @@ record SimOptions(
     static final SimOptions CALM =
             new SimOptions(
                     3,
+                    1,
                     1,
                     16,
                     4,
@@ -184,7 +228,7 @@ record SimOptions(
                     Limits.DEFAULT,
                     VolumeClient.Window.DEFAULT,
                     SimNetwork.Conditions.GOOD,
-                    new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0),
+                    new Disk(20 * MICROS, 500 * MICROS, 50 * MICROS, 0, 0),
                     Storage.MODEL,
                     Faults.NONE,
                     SimCoordinator.Mode.SILENT,
@@ -223,7 +267,8 @@ record SimOptions(
                         random.between(1, slowDisk ? 20_000 : 300) * MICROS,
                         random.between(100, slowDisk ? 60_000 : 3_000) * MICROS,
                         random.between(1, slowDisk ? 20_000 : 500) * MICROS,
-                        random.chance(0.5) ? 0.1 : 0);
+                        random.chance(0.5) ? 0.1 : 0,
+                        random.child("slow nodes").chance(0.2) ? 0.3 : 0);
         Faults faults =
                 new Faults(
                         random.chance(0.6),
@@ -235,6 +280,7 @@ record SimOptions(
                         !majorityPowerLoss && random.chance(0.25),
                         random.chance(0.2),
                         random.chance(0.2),
+                        random.child("slow disks").chance(0.3),
                         false,
                         random.between(200, 3000) * MILLIS);
         Limits limits =
@@ -259,6 +305,7 @@ record SimOptions(
         boolean shortLogs = random.child("short logs").chance(majorityPowerLoss ? 0.5 : 0.1);
         return new SimOptions(
                 random.chance(0.65) ? 3 : random.chance(0.8) ? 5 : 1,
+                random.child("volumes").chance(0.3) ? 2 : 1,
                 random.chance(0.75) ? 1 : 2,
                 random.between(2, 24),
                 random.between(1, 4),
@@ -283,7 +330,7 @@ record SimOptions(
                 shortLogs ? 1 : random.between(0, 10) / 10.0,
                 shortLogs ? 1 : random.between(1, 8),
                 random.between(1, 16),
-                random.chance(0.5) ? random.between(0, 40) : 0,
+                random.chance(0.5) ? random.between(0, MOST_DRIFT) : 0,
                 random.child("synced").chance(majorityPowerLoss ? 0.7 : 0.2),
                 random.chance(0.4) ? 0.0005 : 0,
                 random.between(5, 25) * SECONDS,
@@ -321,6 +368,7 @@ record SimOptions(
     private SimOptions with(Storage otherStorage, Limits otherLimits, PlantedBug planted) {
         return new SimOptions(
                 nodes,
+                volumes,
                 shards,
                 blocks,
                 stripeBlocks,

@@ -15,9 +15,14 @@ final class SimQueue {
         }
     }
 
+    /** So many in one simulated second are no work any more: something goes in a circle. */
+    private static final int MOST_PER_SECOND = 1_000_000;
+
     private final PriorityQueue<Timer> timers = new PriorityQueue<>();
     private long now;
     private long count;
+    private long second;
+    private int inSecond;
 
     /** The true time. */
     long now() {
@@ -42,8 +47,25 @@ final class SimQueue {
         }
         timers.remove();
         now = next.time;
+        happens();
         next.action.run();
         return true;
+    }
+
+    /** Something happens: it does not forever without any time passing. */
+    void happens() {
+        if (now / SimOptions.SECONDS != second) {
+            second = now / SimOptions.SECONDS;
+            inSecond = 0;
+        }
+        inSecond++;
+        SimFailure.check(
+                inSecond <= MOST_PER_SECOND,
+                "endless",
+                "more than ",
+                MOST_PER_SECOND,
+                " events within simulated second ",
+                second);
     }
 
     /** Nothing happens until {@code time}, if that is in the future. */

@@ -65,7 +65,7 @@ final class SimReplica {
                                 options.blocks(),
                                 options.syncWrites(),
                                 options.quorumReads(),
-                                options.exclusive(),
+                                cluster.volume(shard).exclusive,
                                 options.timing(),
                                 options.limits(),
                                 branch -> cluster.counters.add(Counters.core(branch), 1)),
@@ -112,9 +112,7 @@ final class SimReplica {
             node.enqueueFirst(incarnation, () -> step(event));
             return;
         }
-        cluster.trace.add(
-                node.name() + (shard.index() == 0 ? "" : "/" + shard.index()),
-                Describe.event(event));
+        cluster.trace.add(node.name() + " " + shard, Describe.event(event));
         long now = node.nanos();
         List<Effect> effects = core.step(event, now);
         oracle.decided(node.number, status(), store);
@@ -173,7 +171,10 @@ final class SimReplica {
                             store.append(persist.entries(), persist.state()),
                             persist.sync(),
                             persist.thenSend());
-            case Effect.Truncate cut -> store.truncate(cut.after());
+            case Effect.Truncate cut -> {
+                oracle.cutting(node.number, cut.after(), store);
+                store.truncate(cut.after());
+            }
             case Effect.Send send -> send(send.to(), send.message());
             case Effect.SendEntries entries -> sendEntries(entries);
             case Effect.Apply apply -> store.apply(apply.entries());
@@ -216,6 +217,7 @@ final class SimReplica {
                             extents.thenSend());
             case Effect.InstallBase base -> {
                 cluster.counters.add("bases installed", 1);
+                oracle.cutting(node.number, base.baseSequence(), store);
                 persisting(
                         base.ticket(),
                         store.installBase(
@@ -228,6 +230,7 @@ final class SimReplica {
             }
             case Effect.StartOver over -> {
                 cluster.counters.add("replicas started over", 1);
+                oracle.cutting(node.number, 0, store);
                 store.startOver(over.state());
                 oracle.startedOver(node.number);
             }
@@ -334,7 +337,7 @@ final class SimReplica {
             return;
         }
         cluster.queue.after(
-                random.between(0, cluster.options.disk().readMaxNanos()),
+                random.between(0, node.disk().readMaxNanos()),
                 () -> node.enqueue(incarnation, action));
     }
 
@@ -359,8 +362,7 @@ final class SimReplica {
         writeAt =
                 Math.max(
                         writeAt,
-                        cluster.queue.now()
-                                + random.between(0, cluster.options.disk().writeMaxNanos()));
+                        cluster.queue.now() + random.between(0, node.disk().writeMaxNanos()));
         cluster.queue.at(writeAt, () -> diskHasWritten(end, sync));
     }
 
@@ -369,7 +371,7 @@ final class SimReplica {
         if (isGone()) {
             return;
         }
-        boolean syncs = sync || random.chance(cluster.options.disk().strayedSync());
+        boolean syncs = sync || random.chance(node.disk().strayedSync());
         if (store instanceof JournalShard real) {
             node.enqueue(incarnation, () -> write(real, syncs));
             return;
@@ -380,8 +382,7 @@ final class SimReplica {
             syncAt =
                     Math.max(
                             syncAt,
-                            cluster.queue.now()
-                                    + random.between(0, cluster.options.disk().syncMaxNanos()));
+                            cluster.queue.now() + random.between(0, node.disk().syncMaxNanos()));
             // A sync covers what was written when it began.
             int covered = store.writtenEnd();
             cluster.queue.at(syncAt, () -> diskHasSynced(covered));
@@ -461,7 +462,7 @@ final class SimReplica {
             case SimStore model -> {
                 model.startCheckpoint(core.applied(), core.appliedEpoch(), core.shardState());
                 cluster.queue.after(
-                        random.between(0, cluster.options.disk().syncMaxNanos()),
+                        random.between(0, node.disk().syncMaxNanos()),
                         () -> diskHasSynced(store.writtenEnd()));
             }
         }

@@ -11,6 +11,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.ToLongFunction;
 
 /**
  * The threads of one process's store, without threads: a task runs a while after it was handed
@@ -20,18 +21,16 @@ final class SimThreads implements Threads {
     private final SimNode node;
     private final SimQueue queue;
     private final SimRandom random;
-    private final SimOptions.Disk speed;
 
     /** Handed over and not done, in that order. */
     private final ArrayDeque<Task> waiting = new ArrayDeque<>();
 
     private boolean ended;
 
-    SimThreads(SimNode node, SimQueue queue, SimRandom random, SimOptions.Disk speed) {
+    SimThreads(SimNode node, SimQueue queue, SimRandom random) {
         this.node = node;
         this.queue = queue;
         this.random = random;
-        this.speed = speed;
     }
 
     private record Task(Executor on, Runnable work) {}
@@ -44,18 +43,18 @@ final class SimThreads implements Threads {
 
     @Override
     public ExecutorService one(String name) {
-        long most =
+        ToLongFunction<SimOptions.Disk> most =
                 switch (name) {
-                    case "store-sync" -> speed.syncMaxNanos();
-                    case "store-checkpoint", "store-prepare" -> 4 * speed.syncMaxNanos();
-                    default -> 4 * speed.readMaxNanos();
+                    case "store-sync" -> SimOptions.Disk::syncMaxNanos;
+                    case "store-checkpoint", "store-prepare" -> disk -> 4 * disk.syncMaxNanos();
+                    default -> disk -> 4 * disk.readMaxNanos();
                 };
-        return new Executor(true, most);
+        return new Executor(true, Integer.MAX_VALUE, most);
     }
 
     @Override
     public ExecutorService pool(String name, int threads, int mostWaiting) {
-        return new Executor(false, speed.readMaxNanos());
+        return new Executor(false, threads + mostWaiting, SimOptions.Disk::readMaxNanos);
     }
 
     @Override
@@ -92,13 +91,21 @@ final class SimThreads implements Threads {
     /** An executor that runs tasks in their order, or in any. */
     private final class Executor extends AbstractExecutorService {
         private final boolean inOrder;
-        private final long mostNanos;
+        private final int mostTasks;
+        private final ToLongFunction<SimOptions.Disk> mostNanos;
         private final List<Task> own = new ArrayList<>();
         private boolean planned;
         private boolean shut;
 
-        Executor(boolean inOrder, long mostNanos) {
+        /**
+         * An executor.
+         *
+         * @param mostTasks that run or wait; whoever brings one more does it at once
+         * @param mostNanos that a task takes
+         */
+        Executor(boolean inOrder, int mostTasks, ToLongFunction<SimOptions.Disk> mostNanos) {
             this.inOrder = inOrder;
+            this.mostTasks = mostTasks;
             this.mostNanos = mostNanos;
         }
 
@@ -110,6 +117,10 @@ final class SimThreads implements Threads {
             if (shut) {
                 throw new RejectedExecutionException("shut down");
             }
+            if (own.size() >= mostTasks) {
+                work.run();
+                return;
+            }
             Task task = new Task(this, work);
             waiting.add(task);
             own.add(task);
@@ -119,8 +130,12 @@ final class SimThreads implements Threads {
         private void planNext() {
             if (!planned && !own.isEmpty() && !ended) {
                 planned = true;
-                queue.after(random.between(0, mostNanos), this::due);
+                queue.after(random.between(0, mostNanos()), this::due);
             }
+        }
+
+        private long mostNanos() {
+            return mostNanos.applyAsLong(node.disk());
         }
 
         private void due() {
@@ -131,7 +146,7 @@ final class SimThreads implements Threads {
             if (node.isPaused()) {
                 // Threads stand still, too.
                 planned = true;
-                queue.after(SimOptions.MILLIS + mostNanos, this::due);
+                queue.after(SimOptions.MILLIS + mostNanos(), this::due);
                 return;
             }
             SimThreads.this.run(inOrder ? own.getFirst() : random.pick(own));

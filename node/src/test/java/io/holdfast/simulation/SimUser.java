@@ -8,9 +8,9 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One user of the volume, as an NBD connection is: attaches through some node, or through an agent
- * of its own, and reads, writes, trims and flushes there, from a few bytes to several blocks. Now
- * and then it attaches again elsewhere, under the same identity, while what it asked for before is
+ * One user of a volume, as an NBD connection is: attaches through some node, or through an agent of
+ * its own, and reads, writes, trims and flushes there, from a few bytes to several blocks. Now and
+ * then it attaches again elsewhere, under the same identity, while what it asked for before is
  * still under way: because its process died, because it closed the connection, or because it lost
  * patience with a front end that does not know yet.
  */
@@ -19,6 +19,7 @@ final class SimUser {
     private static final int MAX_CELLS = 5 * Cells.PER_BLOCK;
 
     private final SimCluster cluster;
+    private final SimVolume volume;
     private final SimRandom random;
     private final int index;
     private final String identity;
@@ -29,11 +30,16 @@ final class SimUser {
     private @Nullable SimDevice current;
     private boolean busy;
 
-    SimUser(SimCluster cluster, int index, SimRandom random) {
+    SimUser(SimCluster cluster, SimVolume volume, int index, SimRandom random) {
         this.cluster = cluster;
+        this.volume = volume;
         this.index = index;
         this.random = random;
         this.identity = "user-" + index;
+    }
+
+    SimVolume volume() {
+        return volume;
     }
 
     /** The endpoint of this user's own agent. */
@@ -46,6 +52,7 @@ final class SimUser {
         SimDevice device =
                 new SimDevice(
                         cluster,
+                        volume,
                         random.child("device " + devices.size()),
                         identity,
                         through,
@@ -182,6 +189,6 @@ final class SimUser {
 
     @Override
     public String toString() {
-        return identity;
+        return identity + " of " + volume;
     }
 }

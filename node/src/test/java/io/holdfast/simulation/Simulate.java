@@ -4,14 +4,17 @@ import io.holdfast.simulation.Simulation.Result;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.LoggerFactory;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
 /**
  * Runs seeds from the command line, and ends with 1 when a promise was broken. The launcher has the
@@ -29,6 +32,8 @@ final class Simulate implements Callable<Integer> {
     private final AtomicLong next = new AtomicLong();
     private long endNanos;
     private long end = Long.MAX_VALUE;
+
+    @Spec private @Nullable CommandSpec spec;
 
     @Option(names = "--seed")
     private @Nullable Long seed;
@@ -61,6 +66,11 @@ final class Simulate implements Callable<Integer> {
 
     @Override
     public Integer call() throws InterruptedException {
+        if (seed == null && (minutes < 1 || count < 1)) {
+            throw new ParameterException(
+                    Objects.requireNonNull(spec).commandLine(),
+                    "nothing would run: --minutes " + minutes + " --count " + count);
+        }
         boolean good = seed == null ? runMany() : runOne(seed);
         return good ? 0 : 1;
     }
@@ -96,16 +106,26 @@ final class Simulate implements Callable<Integer> {
             if (seed >= end) {
                 return;
             }
-            Result result = Simulation.run(seed, bug);
-            totals.add(result);
-            if (result.failed()) {
-                System.out.println(result.report());
-            } else if (seed % REPEAT_EVERY == 0) {
-                long again = Simulation.run(seed, bug).hash();
-                if (again != result.hash()) {
-                    totals.addFailure("determinism");
-                    System.out.println("seed " + seed + " runs differently the second time");
-                }
+            try {
+                workOn(seed);
+            } catch (RuntimeException | Error died) {
+                totals.addFailure("the simulator died");
+                System.out.println("seed " + seed + " kills the simulator: " + died);
+                died.printStackTrace(System.out);
+            }
+        }
+    }
+
+    private void workOn(long seed) {
+        Result result = Simulation.run(seed, bug);
+        totals.add(result);
+        if (result.failed()) {
+            System.out.println(result.report());
+        } else if (seed % REPEAT_EVERY == 0) {
+            long again = Simulation.run(seed, bug).hash();
+            if (again != result.hash()) {
+                totals.addFailure("determinism");
+                System.out.println("seed " + seed + " runs differently the second time");
             }
         }
     }
@@ -149,7 +169,7 @@ final class Simulate implements Callable<Integer> {
             StringBuilder text = new StringBuilder(line());
             counters.all()
                     .forEach((what, count) -> text.append("\n  %,12d %s".formatted(count, what)));
-            text.append("\nnever taken: ").append(counters.neverTaken());
+            text.append("\nnever seen: ").append(counters.neverSeen());
             text.append("\nfailures: ").append(failures.all());
             return text.toString();
         }

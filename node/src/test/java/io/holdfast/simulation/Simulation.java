@@ -10,10 +10,13 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One run of one seed. First a time with faults, in which only safety counts; then everything heals
- * (sometimes only a majority at first), and every request must be answered, replicas must become
- * equal, and the history must be that of linearizable registers.
+ * (sometimes only a majority at first), and each volume must soon be served again, every request be
+ * answered, replicas must become equal, and the history must be that of linearizable registers.
  */
 final class Simulation {
+    /** Within this time after everything has healed somebody is answered, whatever it was. */
+    private static final long SERVED_NANOS = 10 * SimOptions.SECONDS;
+
     private static final long ANSWER_NANOS = 40 * SimOptions.SECONDS;
     private static final long PATIENCE_SECONDS = 300;
     private static final long PATIENCE_NANOS = PATIENCE_SECONDS * SimOptions.SECONDS;
@@ -112,7 +115,7 @@ final class Simulation {
                 cluster.trace.hash(),
                 cluster.trace.count(),
                 cluster.queue.now(),
-                cluster.history.operations().size(),
+                cluster.operations(),
                 cluster.counters,
                 failure,
                 cluster.trace.last());
@@ -125,7 +128,11 @@ final class Simulation {
         cluster.faults().start();
         cluster.run(cluster.options.dutyNanos());
         List<SimNode> keptDown = heal();
+        long healed = cluster.queue.now();
         cluster.clients().forEach(client -> client.timeout(PATIENCE_NANOS));
+        if (!comesTrue("volumes are served again", () -> isServedSince(healed), SERVED_NANOS)) {
+            return;
+        }
         cluster.run(random.between(1, 4) * SimOptions.SECONDS);
         cluster.users().forEach(SimUser::stop);
         cluster.clients().forEach(SimClient::stop);
@@ -198,11 +205,16 @@ final class Simulation {
 
     /** Waits; false: it cannot come true, by a known limitation of the protocol. */
     private boolean comesTrue(String what, BooleanSupplier condition) {
-        if (cluster.runUntil(condition, ANSWER_NANOS)) {
+        return comesTrue(what, condition, ANSWER_NANOS);
+    }
+
+    private boolean comesTrue(String what, BooleanSupplier condition, long limitNanos) {
+        if (cluster.runUntil(condition, limitNanos)) {
             return true;
         }
         if (isKnownToBeStuck()) {
             cluster.counters.add("known: no quorum after a loss during a catch-up", 1);
+            cluster.checkHistory();
             return false;
         }
         throw new SimFailure("liveness", "not so: " + what + ": " + waiting());
@@ -230,12 +242,14 @@ final class Simulation {
     }
 
     /**
-     * Whether so many replicas lost their disks (or lost power in the middle of a catch-up from a
-     * node that may not lead either) that no majority is left which holds what was flushed: nobody
-     * may be elected until somebody steps in.
+     * Whether, after a majority lost power, so many replicas are in the middle of a catch-up (from
+     * a node that may not lead either) that no majority is left which holds what was flushed:
+     * nobody may be elected until somebody steps in.
      */
     private boolean isKnownToBeStuck() {
-        return cluster.shards().stream().anyMatch(this::nobodyMayLead);
+        return cluster.shards().stream()
+                .anyMatch(shard ->
+                        cluster.oracle(shard).hasMajorityForgotten() && nobodyMayLead(shard));
     }
 
     private boolean nobodyMayLead(ShardId shard) {
@@ -259,6 +273,10 @@ final class Simulation {
         return replicas.stream().filter(each -> each.dependsOn() == node).count();
     }
 
+    private boolean isServedSince(long time) {
+        return cluster.volumes().stream().allMatch(one -> one.history.servedAt() > time);
+    }
+
     private boolean allAnswered() {
         return cluster.users().stream().allMatch(user -> user.underWay() == 0)
                 && cluster.clients().stream().allMatch(client -> client.underWay() == 0);
@@ -266,14 +284,16 @@ final class Simulation {
 
     private String waiting() {
         StringBuilder text = new StringBuilder();
-        for (SimCall call : cluster.history.calls()) {
-            if (call.state == SimOp.State.PENDING) {
-                text.append(call).append("; ");
+        for (SimVolume volume : cluster.volumes()) {
+            for (SimCall call : volume.history.calls()) {
+                if (call.state == SimOp.State.PENDING) {
+                    text.append(call).append("; ");
+                }
             }
-        }
-        for (SimOp op : cluster.history.operations()) {
-            if (op.state == SimOp.State.PENDING) {
-                text.append(op).append("; ");
+            for (SimOp op : volume.history.operations()) {
+                if (op.state == SimOp.State.PENDING) {
+                    text.append(op).append("; ");
+                }
             }
         }
         return text + statuses();
@@ -282,7 +302,10 @@ final class Simulation {
     private String statuses() {
         StringBuilder text = new StringBuilder();
         for (ShardId shard : cluster.shards()) {
-            text.append("committed ").append(cluster.oracle(shard).committed());
+            text.append('\n')
+                    .append(shard)
+                    .append(" committed ")
+                    .append(cluster.oracle(shard).committed());
             for (SimNode node : cluster.nodes()) {
                 text.append("\n  ").append(node.name()).append(' ');
                 text.append(node.isUp() ? node.replica(shard).status() : "down");
@@ -293,7 +316,11 @@ final class Simulation {
 
     /** Reads every block once more, so that the history ends with what is there now. */
     private boolean readEverything() {
-        SimUser user = cluster.addUser();
+        return cluster.volumes().stream().allMatch(this::readEverything);
+    }
+
+    private boolean readEverything(SimVolume volume) {
+        SimUser user = cluster.addUser(volume);
         SimDevice device = user.attach(user.agent(), (int) PATIENCE_SECONDS);
         int cells = cluster.options.blocks() * Cells.PER_BLOCK;
         SimCall call = device.read(0, cells, done -> {});

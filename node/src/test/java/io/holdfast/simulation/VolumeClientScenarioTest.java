@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Short scripts with production volume clients on a quiet cluster of three; see ScenarioTest. */
 final class VolumeClientScenarioTest {
-    private static final ShardId SHARD = new ShardId(SealedBlocks.VOLUME, 0);
+    private static final ShardId SHARD = new ShardId(1, 0);
     private static final int BLOCK = Cells.PER_BLOCK;
     private static final int TIMEOUT_SECONDS = 5;
 
@@ -36,7 +36,7 @@ final class VolumeClientScenarioTest {
     }
 
     private SimUser user() {
-        return cluster.addUser();
+        return cluster.addUser(cluster.volumes().getFirst());
     }
 
     private int leader() {

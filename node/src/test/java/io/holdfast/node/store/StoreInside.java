@@ -31,11 +31,6 @@ public final class StoreInside {
         }
     }
 
-    /** Whether a checkpoint is under way. */
-    public static boolean checkpointRuns(JournalStore store) {
-        return store.checkpointRunning();
-    }
-
     /** Lets the cleaner empty a segment, if there is one. */
     public static void clean(JournalStore store) {
         store.clean();
