@@ -32,6 +32,7 @@ record Report(
                         checks,
                         seconds));
         append(text, "operations", verdict.operations());
+        append(text, "writes done", verdict.writesDone());
         append(text, "faults", verdict.faults());
         append(text, "notes", verdict.notes());
         leftOut.forEach(line -> text.append("left out: ").append(line).append('\n'));
@@ -41,7 +42,7 @@ record Report(
                         "worst answer %.1f s, worst stall with a healthy majority %.1f s (bound %d s)%n",
                         verdict.worstAnswerSeconds(),
                         verdict.worstFairStallSeconds(),
-                        Stage.BOUND_NANOS / 1_000_000_000));
+                        Judge.BOUND_NANOS / 1_000_000_000));
         Verdict.Violation violation = verdict.violation();
         if (violation == null) {
             return text.append("verdict: no promise was broken\n").toString();
@@ -79,13 +80,14 @@ record Report(
         document.put("seed", seed);
         document.put("seconds", Math.round(seconds));
         document.put("operations", verdict.operations());
+        document.put("writesDone", verdict.writesDone());
         document.put("faults", verdict.faults());
         document.put("notes", verdict.notes());
         document.put("checks", checks);
         document.put("leftOut", leftOut);
         document.put("worstAnswerSeconds", verdict.worstAnswerSeconds());
         document.put("worstStallSeconds", verdict.worstFairStallSeconds());
-        document.put("boundSeconds", Stage.BOUND_NANOS / 1_000_000_000);
+        document.put("boundSeconds", Judge.BOUND_NANOS / 1_000_000_000);
         Verdict.Violation violation = verdict.violation();
         document.put("broken", violation != null);
         if (violation != null) {
