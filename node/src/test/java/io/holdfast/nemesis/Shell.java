@@ -1,9 +1,6 @@
 package io.holdfast.nemesis;
 
 import io.holdfast.integration.Tool;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -32,14 +29,6 @@ final class Shell {
             return Tool.run(LIMIT, words).exit() == 0;
         } catch (AssertionError missing) {
             return false;
-        }
-    }
-
-    static boolean isRoot() {
-        try {
-            return Integer.valueOf(0).equals(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
         }
     }
 
