@@ -8,9 +8,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What a run has to say in the end. */
+/**
+ * What a run has to say in the end.
+ *
+ * @param options what was asked for
+ * @param commit of the code that ran
+ */
 record Report(
-        long seed,
+        Options options,
+        String commit,
         double seconds,
         int faultCount,
         int checks,
@@ -26,11 +32,12 @@ record Report(
                 String.format(
                         Locale.ROOT,
                         "seed %d: %d operations, %d faults, %d checks of all blocks in %.0f s%n",
-                        seed,
+                        options.seed(),
                         verdict.total(),
                         faultCount,
                         checks,
                         seconds));
+        text.append("commit: ").append(commit).append('\n');
         append(text, "operations", verdict.operations());
         append(text, "writes done", verdict.writesDone());
         append(text, "faults", verdict.faults());
@@ -56,10 +63,7 @@ record Report(
         }
         details.stream().skip(skipped).forEach(line -> text.append("  ").append(line).append('\n'));
         text.append("the nodes' logs (node-K/holdfast.log) and data are kept in ").append(files);
-        return text.append("\nagain: ./holdfast nemesis --seed ")
-                .append(seed)
-                .append('\n')
-                .toString();
+        return text.append("\nagain: ").append(options.command()).append('\n').toString();
     }
 
     private static void append(StringBuilder text, String what, Map<String, Long> counts) {
@@ -77,7 +81,9 @@ record Report(
 
     String json() {
         Map<String, Object> document = new LinkedHashMap<>();
-        document.put("seed", seed);
+        document.put("seed", options.seed());
+        document.put("commit", commit);
+        document.put("again", options.command());
         document.put("seconds", Math.round(seconds));
         document.put("operations", verdict.operations());
         document.put("writesDone", verdict.writesDone());

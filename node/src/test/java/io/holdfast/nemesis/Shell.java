@@ -32,6 +32,24 @@ final class Shell {
         }
     }
 
+    /** Id of the commit of a working tree, marked when files differ from it. */
+    static String commit(Path tree) {
+        String[] git = {"git", "-C", tree.toString()};
+        try {
+            Tool.Result id = Tool.run(LIMIT, words(List.of(git), "rev-parse", "HEAD"));
+            if (id.exit() != 0) {
+                return "unknown: " + id.output().strip();
+            }
+            boolean clean =
+                    Tool.run(LIMIT, words(List.of(git), "status", "--porcelain"))
+                            .output()
+                            .isBlank();
+            return id.output().strip() + (clean ? "" : " and uncommitted changes");
+        } catch (AssertionError missing) {
+            return "unknown: git cannot be started";
+        }
+    }
+
     static String[] words(List<String> prefix, String... more) {
         List<String> all = new ArrayList<>(prefix);
         all.addAll(Arrays.asList(more));
