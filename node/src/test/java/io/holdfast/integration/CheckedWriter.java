@@ -3,6 +3,7 @@ package io.holdfast.integration;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -34,6 +35,9 @@ final class CheckedWriter implements AutoCloseable {
     /** Exit code of a writer whose connection broke. */
     static final int BROKEN = 3;
 
+    /** Most requests at once: so many may be answered of those that were sent before a failure. */
+    static final int DEPTH = 8;
+
     private static final Duration LIMIT = Duration.ofMinutes(2);
 
     private static final String COMMON =
@@ -63,13 +67,14 @@ final class CheckedWriter implements AutoCloseable {
 
     private static final String WRITE =
             """
-            DEPTH, LONGEST = 8, 8
+            DEPTH, LONGEST = int(os.environ["DEPTH"]), 8
             rng = random.Random(int(os.environ["SEED"]))
             FLUSH = float(os.environ["FLUSHES"])
             FUA, ZERO = FLUSH / 2, 0.06
             acknowledged_lasts = os.environ["PROMISE"] == "ACKNOWLEDGED"
             flying, busy, acknowledged, told = {}, set(), {}, []
             done = collections.Counter()
+            count = os.open(os.environ["COUNT"], os.O_CREAT | os.O_WRONLY)
 
             def lasts(block, version):
                 possible[block] = [p for p in possible[block] if p[0] >= version]
@@ -111,6 +116,7 @@ final class CheckedWriter implements AutoCloseable {
                         if acknowledged.get(b) == version:
                             del acknowledged[b]
                     return
+                os.pwrite(count, b"%9d" % (done["write"] + done["fua"]), 0)
                 blocks, version = what
                 busy.difference_update(blocks)
                 for b in blocks:
@@ -181,10 +187,12 @@ final class CheckedWriter implements AutoCloseable {
             """;
 
     private final Path stop;
+    private final Path count;
     private final Tool tool;
 
-    private CheckedWriter(Path stop, Tool tool) {
+    private CheckedWriter(Path stop, Path count, Tool tool) {
         this.stop = stop;
+        this.count = count;
         this.tool = tool;
     }
 
@@ -196,14 +204,19 @@ final class CheckedWriter implements AutoCloseable {
     static CheckedWriter start(String uri, Path state, long seed, Promise promise, double flushes)
             throws IOException {
         Path stop = state.resolveSibling(state.getFileName() + ".stop");
+        Path count = state.resolveSibling(state.getFileName() + ".count");
         Files.deleteIfExists(stop);
+        Files.deleteIfExists(count);
         return new CheckedWriter(
                 stop,
+                count,
                 Tool.start(
                         Map.of(
                                 "URI", uri,
                                 "STATE", state.toString(),
                                 "STOP", stop.toString(),
+                                "COUNT", count.toString(),
+                                "DEPTH", Integer.toString(DEPTH),
                                 "SEED", Long.toString(seed),
                                 "FLUSHES", Double.toString(flushes),
                                 "PROMISE", promise.name()),
@@ -227,6 +240,27 @@ final class CheckedWriter implements AutoCloseable {
                 () -> {
                     assertRunning();
                     return tool.output().lines().anyMatch(word::equals);
+                });
+    }
+
+    /** How many writes and zeroes have been answered. */
+    int acknowledged() {
+        try {
+            String number = Files.exists(count) ? Files.readString(count).strip() : "";
+            return number.isEmpty() ? 0 : Integer.parseInt(number);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** Waits until that many writes and zeroes have been answered. */
+    void awaitAcknowledged(int least, Duration limit) {
+        TestCluster.await(
+                least + " writes to be acknowledged",
+                limit,
+                () -> {
+                    assertRunning();
+                    return acknowledged() >= least;
                 });
     }
 

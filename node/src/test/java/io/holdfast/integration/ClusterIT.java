@@ -332,12 +332,16 @@ class ClusterIT {
     }
 
     @Test
-    void aVolumeThatIsWrittenToIsDeletedByForceOnly() {
+    void aVolumeThatIsWrittenToIsDeletedByForceOnly() throws IOException {
         create("held", "1G");
-        Path acked = dir.resolve("held-acked");
-        try (NbdWriter writer = NbdWriter.start(cluster.nbdUri(1, "held"), acked, 0, 262144)) {
-            TestCluster.await(
-                    "a first write", Duration.ofSeconds(20), () -> writer.acknowledged() > 0);
+        try (CheckedWriter writer =
+                CheckedWriter.start(
+                        cluster.nbdUri(1, "held"),
+                        dir.resolve("held.json"),
+                        1,
+                        CheckedWriter.Promise.ACKNOWLEDGED,
+                        0)) {
+            writer.awaitAcknowledged(1, Duration.ofSeconds(20));
             Tool.Result refused = cluster.cli("volume", "delete", "held", "--yes");
             assertThat(refused.exit()).isEqualTo(6);
             assertThat(refused.output()).contains("127.0.0.1@node1 holds it").contains("--force");

@@ -39,7 +39,7 @@ final class LossyDisk implements AutoCloseable {
 
     /** Why this machine cannot have such disks; empty: it can. */
     static Optional<String> obstacle() {
-        if (!System.getProperty("user.name").equals("root")) {
+        if (!Tool.isRoot()) {
             return Optional.of("mounting needs root");
         }
         if (!Files.isWritable(Path.of("/dev/fuse"))) {

@@ -15,7 +15,7 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
@@ -24,7 +24,6 @@ import org.junit.jupiter.api.io.TempDir;
  *
  * <p>Clients make new connections after a power loss: those of before have errors, as promised.
  */
-@Timeout(value = 90, unit = TimeUnit.MINUTES)
 class PowerLossIT {
     private static final int ROUNDS = Integer.getInteger("holdfast.it.powerloss.rounds", 3);
     private static final long SEED =
@@ -41,6 +40,11 @@ class PowerLossIT {
 
     /** Parts of all requests. One after few writes leaves little that is not synced. */
     private static final double[] FLUSHES = {0.001, 0.01, 0.04};
+
+    /** Every third round loses power three times; each time, nodes may take a minute to serve. */
+    @RegisterExtension
+    static final TimeLimit LIMIT =
+            TimeLimit.of(Duration.ofMinutes(15), ROUNDS, Duration.ofMinutes(5));
 
     @TempDir Path dir;
 

@@ -2,6 +2,7 @@ package io.holdfast.integration;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -65,6 +66,15 @@ public final class Tool implements AutoCloseable {
             }
         }
         return at;
+    }
+
+    /** Whether this process is root's, whatever that user is called. */
+    public static boolean isRoot() {
+        try {
+            return Integer.valueOf(0).equals(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     static Tool start(Map<String, String> environment, String... command) {

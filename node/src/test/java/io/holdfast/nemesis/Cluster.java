@@ -192,10 +192,6 @@ final class Cluster implements AutoCloseable {
         return Optional.ofNullable(network);
     }
 
-    boolean hasDisks() {
-        return !disks.isEmpty();
-    }
-
     SmallDisk disk(int node) {
         return disks.get(node - 1);
     }

@@ -117,6 +117,7 @@ final class Faults {
         NodeProcess node = cluster.node(victim);
         SmallDisk disk = cluster.disk(victim);
         weather.running(victim, false);
+        weather.full(victim, true);
         disk.fill(leaveBytes);
         return () -> {
             disk.free();

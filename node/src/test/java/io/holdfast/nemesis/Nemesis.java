@@ -43,6 +43,7 @@ final class Nemesis {
                 }
             }
         }
+        String commit = Shell.commit(launcher.toAbsolutePath().getParent());
         Run run = new Run(options, launcher, dir, log);
         Thread cleaner = new Thread(run::close, "clean-up");
         Runtime.getRuntime().addShutdownHook(cleaner);
@@ -51,7 +52,8 @@ final class Nemesis {
             Verdict verdict = run.run();
             report =
                     new Report(
-                            options.seed(),
+                            options,
+                            commit,
                             run.seconds(),
                             run.faultsDone(),
                             run.checksDone(),

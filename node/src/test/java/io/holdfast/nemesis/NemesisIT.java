@@ -2,20 +2,24 @@ package io.holdfast.nemesis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.holdfast.integration.TimeLimit;
 import io.holdfast.integration.Tool;
 import java.time.Duration;
 import java.util.EnumSet;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** A short share of {@code ./holdfast nemesis}, which runs for as long as one likes. */
-@Timeout(value = 90, unit = TimeUnit.MINUTES)
 class NemesisIT {
     private static final Duration EACH = Duration.ofMinutes(1);
     private static final long FIXED_SEED = 20261130;
     private static final int KILL_ROUNDS = Integer.getInteger("holdfast.it.kill.rounds", 12);
+
+    /** A round takes 10 to 60 s, the longer ones on a loaded machine. */
+    @RegisterExtension
+    static final TimeLimit LIMIT =
+            TimeLimit.of(Duration.ofMinutes(30), KILL_ROUNDS, Duration.ofMinutes(3));
 
     @Test
     void everyBlockIsARegisterUnderFaultsOfAFixedSeed() throws Exception {
@@ -43,7 +47,7 @@ class NemesisIT {
                 Nemesis.run(options, Tool.projectRoot().resolve("holdfast"), System.out::println);
         System.out.print(report.text());
         assertThat(report.verdict().violation()).as(report.text()).isNull();
-        assertThat(report.verdict().total()).isPositive();
+        assertThat(report.verdict().writesDone()).hasSize(Run.CLIENTS);
         String mine = "hfn-" + ProcessHandle.current().pid() + "-";
         if (Network.missing().isEmpty()) {
             assertThat(Shell.run("ip", "netns", "list")).doesNotContain(mine);

@@ -1,5 +1,6 @@
 package io.holdfast.nemesis;
 
+import io.holdfast.integration.Tool;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -60,7 +61,7 @@ final class Network implements AutoCloseable {
 
     /** Why there can be no such network here; empty: there can. */
     static String missing() {
-        if (!Shell.isRoot()) {
+        if (!Tool.isRoot()) {
             return "it needs root";
         }
         if (!Shell.tries("ip", "-V")) {

@@ -22,7 +22,9 @@ final class Operation {
         DONE,
         /** The server answered with an error; a write may have taken effect all the same. */
         FAILED,
-        /** No answer: the connection broke, or patience ended. */
+        /** No answer: the other side closed the connection, or lost it. */
+        HUNG_UP,
+        /** No answer: patience ended, or its client left. */
         UNKNOWN
     }
 

@@ -2,11 +2,10 @@ package io.holdfast.nemesis;
 
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.EnumSet;
-import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -80,6 +79,21 @@ record Options(
         return new Options(length, rounds, seed, faults, dir, keep, json);
     }
 
+    /** The command that asks for the same: which faults, in which order, and for how long. */
+    String command() {
+        StringBuilder command = new StringBuilder("./holdfast nemesis");
+        if (rounds > 0) {
+            command.append(" --rounds ").append(rounds);
+        } else {
+            command.append(" --minutes ").append(length.toMinutes());
+        }
+        command.append(" --seed ").append(seed);
+        if (!faults.equals(EnumSet.allOf(Fault.class))) {
+            command.append(" --faults ").append(words(faults));
+        }
+        return command.toString();
+    }
+
     private static String value(String[] args, int i) throws Wrong {
         if (i >= args.length) {
             throw new Wrong(args[i - 1] + " needs a value (holdfast nemesis --help)");
@@ -108,16 +122,14 @@ record Options(
                             .orElseThrow(() ->
                                     new Wrong(
                                             "--faults %s: needs a list of %s"
-                                                    .formatted(word, allWords()))));
+                                                    .formatted(
+                                                            word,
+                                                            words(EnumSet.allOf(Fault.class))))));
         }
         return faults;
     }
 
-    private static String allWords() {
-        List<String> words = new ArrayList<>();
-        for (Fault fault : Fault.values()) {
-            words.add(fault.word);
-        }
-        return String.join(",", words);
+    private static String words(Set<Fault> faults) {
+        return faults.stream().map(fault -> fault.word).collect(Collectors.joining(","));
     }
 }

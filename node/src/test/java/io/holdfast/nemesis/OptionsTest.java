@@ -3,10 +3,13 @@ package io.holdfast.nemesis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The command line of the nemesis. */
 class OptionsTest {
@@ -32,6 +35,23 @@ class OptionsTest {
         assertThat(options.dir()).hasToString("/tmp/x");
         assertThat(options.json()).isTrue();
         assertThat(options.keep()).isFalse();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "--minutes 7 --seed 3",
+                "--rounds 200 --seed 7 --faults kill,kill-all",
+                "--minutes 5 --seed 0 --faults pause"
+            })
+    void commandToDoItAgainSaysAllThatWasAskedFor(String line) throws Exception {
+        Options options = parse(line);
+        assertThat(options.command()).isEqualTo("./holdfast nemesis " + line);
+        Verdict verdict = new Verdict();
+        Report report = new Report(options, "abc", 1, 2, 3, verdict, List.of(), Path.of("/tmp/x"));
+        assertThat(report.text()).contains("commit: abc\n").doesNotContain("again:");
+        verdict.violation("P3", "lost", List.of());
+        assertThat(report.text()).contains("commit: abc\n").endsWith(options.command() + "\n");
     }
 
     @ParameterizedTest

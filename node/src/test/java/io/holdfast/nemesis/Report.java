@@ -8,9 +8,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/** What a run has to say in the end. */
+/**
+ * What a run has to say in the end.
+ *
+ * @param options what was asked for
+ * @param commit of the code that ran
+ */
 record Report(
-        long seed,
+        Options options,
+        String commit,
         double seconds,
         int faultCount,
         int checks,
@@ -26,12 +32,14 @@ record Report(
                 String.format(
                         Locale.ROOT,
                         "seed %d: %d operations, %d faults, %d checks of all blocks in %.0f s%n",
-                        seed,
+                        options.seed(),
                         verdict.total(),
                         faultCount,
                         checks,
                         seconds));
+        text.append("commit: ").append(commit).append('\n');
         append(text, "operations", verdict.operations());
+        append(text, "writes done", verdict.writesDone());
         append(text, "faults", verdict.faults());
         append(text, "notes", verdict.notes());
         leftOut.forEach(line -> text.append("left out: ").append(line).append('\n'));
@@ -41,7 +49,7 @@ record Report(
                         "worst answer %.1f s, worst stall with a healthy majority %.1f s (bound %d s)%n",
                         verdict.worstAnswerSeconds(),
                         verdict.worstFairStallSeconds(),
-                        Stage.BOUND_NANOS / 1_000_000_000));
+                        Judge.BOUND_NANOS / 1_000_000_000));
         Verdict.Violation violation = verdict.violation();
         if (violation == null) {
             return text.append("verdict: no promise was broken\n").toString();
@@ -55,10 +63,7 @@ record Report(
         }
         details.stream().skip(skipped).forEach(line -> text.append("  ").append(line).append('\n'));
         text.append("the nodes' logs (node-K/holdfast.log) and data are kept in ").append(files);
-        return text.append("\nagain: ./holdfast nemesis --seed ")
-                .append(seed)
-                .append('\n')
-                .toString();
+        return text.append("\nagain: ").append(options.command()).append('\n').toString();
     }
 
     private static void append(StringBuilder text, String what, Map<String, Long> counts) {
@@ -76,16 +81,19 @@ record Report(
 
     String json() {
         Map<String, Object> document = new LinkedHashMap<>();
-        document.put("seed", seed);
+        document.put("seed", options.seed());
+        document.put("commit", commit);
+        document.put("again", options.command());
         document.put("seconds", Math.round(seconds));
         document.put("operations", verdict.operations());
+        document.put("writesDone", verdict.writesDone());
         document.put("faults", verdict.faults());
         document.put("notes", verdict.notes());
         document.put("checks", checks);
         document.put("leftOut", leftOut);
         document.put("worstAnswerSeconds", verdict.worstAnswerSeconds());
         document.put("worstStallSeconds", verdict.worstFairStallSeconds());
-        document.put("boundSeconds", Stage.BOUND_NANOS / 1_000_000_000);
+        document.put("boundSeconds", Judge.BOUND_NANOS / 1_000_000_000);
         Verdict.Violation violation = verdict.violation();
         document.put("broken", violation != null);
         if (violation != null) {

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Random;
 import java.util.concurrent.locks.LockSupport;
@@ -21,6 +22,10 @@ final class Run implements AutoCloseable {
     private static final String SHARED = "shared";
     private static final String EXCLUSIVE = "exclusive";
     private static final int SHARED_CLIENTS = 6;
+
+    /** And one of the exclusive volume. */
+    static final int CLIENTS = SHARED_CLIENTS + 1;
+
     private static final int FAULTS_PER_CHECK = 6;
     private static final long MILLI = 1_000_000;
     private static final long SECOND = 1000 * MILLI;
@@ -29,6 +34,14 @@ final class Run implements AutoCloseable {
 
     /** Longer than the most patient client waits. */
     private static final Duration REST_LIMIT = Duration.ofSeconds(90);
+
+    /**
+     * For every client to get a write done. The one of the exclusive volume needs the longest: it
+     * may wait for an opening and for its last claim to be broken, before the bound of a request.
+     */
+    private static final Duration WRITE_LIMIT = Duration.ofSeconds(60);
+
+    private static final long WRITE_POLL_NANOS = 20 * MILLI;
 
     private static final Duration EQUAL_LIMIT = Duration.ofMinutes(1);
     private static final long PROGRESS_NANOS = 15 * SECOND;
@@ -41,7 +54,8 @@ final class Run implements AutoCloseable {
     private final List<VolumeHistory> histories = new ArrayList<>();
     private final List<Fault> menu = new ArrayList<>();
     private final List<String> leftOut = new ArrayList<>();
-    private final Gate gate = new Gate(SHARED_CLIENTS + 1);
+    private final List<String> clientNames = new ArrayList<>();
+    private final Gate gate = new Gate(CLIENTS);
     private final Random random;
     private final long beganNanos = System.nanoTime();
     private long progressNanos = beganNanos;
@@ -145,12 +159,13 @@ final class Run implements AutoCloseable {
 
     private List<Thread> startClients() {
         List<Endpoint> endpoints = cluster.nodes().stream().map(node -> node.endpoint).toList();
-        Stage stage = new Stage(endpoints, weather, verdict, gate);
+        Stage stage = new Stage(endpoints, new Judge(weather), verdict, gate);
         List<Client> clients = new ArrayList<>();
         for (int i = 0; i < SHARED_CLIENTS; i++) {
             clients.add(client("shared" + (i + 1), false, 1 + i % Cluster.NODES, stage, i));
         }
         clients.add(client("alone", true, 1, stage, SHARED_CLIENTS));
+        clients.forEach(client -> clientNames.add(client.name()));
         return clients.stream()
                 .map(client -> Thread.ofPlatform().name(client.name()).start(client))
                 .toList();
@@ -229,6 +244,7 @@ final class Run implements AutoCloseable {
             return;
         }
         for (NodeProcess node : cluster.nodes()) {
+            weather.full(node.number, false);
             weather.running(node.number, true);
         }
         trace(
@@ -261,8 +277,38 @@ final class Run implements AutoCloseable {
 
     // ---- checks
 
+    /**
+     * Waits until each client has a write done since now, when all nodes serve: a history that
+     * hardly anything was done in would be easy to explain.
+     */
+    private void awaitWrites() {
+        Map<String, Long> before = verdict.writesDone();
+        long deadline = System.nanoTime() + WRITE_LIMIT.toNanos();
+        List<String> without = clientNames;
+        while (!broken()) {
+            without = verdict.withoutWrite(without, before);
+            if (without.isEmpty()) {
+                return;
+            }
+            if (System.nanoTime() > deadline) {
+                verdict.violation(
+                        "P6: what can be served does not fail",
+                        "all nodes serve, and no write gets done in %d s by %s"
+                                .formatted(WRITE_LIMIT.toSeconds(), String.join(", ", without)),
+                        List.of());
+                return;
+            }
+            // Polling interval of an outside observer.
+            LockSupport.parkNanos(WRITE_POLL_NANOS);
+        }
+    }
+
     /** Lets clients rest, reads every block through some node, and checks all that happened. */
     private void lookAtRest() throws InterruptedException {
+        awaitWrites();
+        if (broken()) {
+            return;
+        }
         if (!gate.close(REST_LIMIT)) {
             verdict.violation("every request ends", "a client does not come to rest", List.of());
             return;

@@ -1,9 +1,6 @@
 package io.holdfast.nemesis;
 
 import io.holdfast.integration.Tool;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,11 +32,21 @@ final class Shell {
         }
     }
 
-    static boolean isRoot() {
+    /** Id of the commit of a working tree, marked when files differ from it. */
+    static String commit(Path tree) {
+        String[] git = {"git", "-C", tree.toString()};
         try {
-            return Integer.valueOf(0).equals(Files.getAttribute(Path.of("/proc/self"), "unix:uid"));
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
+            Tool.Result id = Tool.run(LIMIT, words(List.of(git), "rev-parse", "HEAD"));
+            if (id.exit() != 0) {
+                return "unknown: " + id.output().strip();
+            }
+            boolean clean =
+                    Tool.run(LIMIT, words(List.of(git), "status", "--porcelain"))
+                            .output()
+                            .isBlank();
+            return id.output().strip() + (clean ? "" : " and uncommitted changes");
+        } catch (AssertionError missing) {
+            return "unknown: git cannot be started";
         }
     }
 

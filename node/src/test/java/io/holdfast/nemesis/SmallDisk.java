@@ -1,5 +1,6 @@
 package io.holdfast.nemesis;
 
+import io.holdfast.integration.Tool;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -40,7 +41,7 @@ final class SmallDisk implements AutoCloseable {
 
     /** Why there can be none here; empty: there can. */
     static String missing() {
-        if (!Shell.isRoot()) {
+        if (!Tool.isRoot()) {
             return "it needs root";
         }
         if (!Shell.tries("losetup", "-f")) {

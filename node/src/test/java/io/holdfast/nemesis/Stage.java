@@ -7,26 +7,21 @@ import java.util.concurrent.atomic.AtomicLong;
 /** What all clients of a run share. Thread-safe. */
 final class Stage {
     /**
-     * With a healthy majority every request ends within this time; see {@link Weather} for what is
-     * asked of a node whose surroundings change. A failover takes one or two seconds; the rest is
-     * for a machine whose processors are shared: with a load of 20 on two of them 20 s were seen,
-     * and nodes that took a minute to start.
+     * The volumes' time-out, above {@link Judge#BOUND_NANOS}: a request must not fail when it could
+     * be served.
      */
-    static final long BOUND_NANOS = 30_000_000_000L;
-
-    /** The volumes' time-out, above the bound: a request must not fail when it could be served. */
     static final int VOLUME_TIMEOUT_SECONDS = 40;
 
     final List<Endpoint> endpoints;
-    final Weather weather;
+    final Judge judge;
     final Verdict verdict;
     final Gate gate;
     private final AtomicLong nextValue = new AtomicLong(1);
     private final AtomicInteger nextConnection = new AtomicInteger(1);
 
-    Stage(List<Endpoint> endpoints, Weather weather, Verdict verdict, Gate gate) {
+    Stage(List<Endpoint> endpoints, Judge judge, Verdict verdict, Gate gate) {
         this.endpoints = List.copyOf(endpoints);
-        this.weather = weather;
+        this.judge = judge;
         this.verdict = verdict;
         this.gate = gate;
     }
@@ -45,20 +40,23 @@ final class Stage {
     }
 
     /**
-     * A request has ended, or its client has given up: counts it, and asks if that came in time.
+     * A request has ended, or its client has given up: counts it, and asks if that was right.
+     *
+     * @see Judge#broken
      */
-    void ended(Operation operation, VolumeHistory history) {
+    void ended(
+            Operation operation,
+            VolumeHistory history,
+            boolean exclusive,
+            long connectedNanos,
+            long provenNanos) {
         verdict.operation(operation);
-        long fair =
-                weather.longestFairNanos(
-                        operation.node, operation.beganNanos, operation.endedNanos);
-        verdict.fairStall(fair);
-        if (fair > BOUND_NANOS) {
-            verdict.violation(
-                    "P6, P10: a request ends in time",
-                    "with a healthy majority a request to %s did not end in %.1f s"
-                            .formatted(history.volume, fair / 1e9),
-                    List.of(history.describe(operation)));
-        }
+        verdict.fairStall(judge.fairNanos(operation));
+        judge.broken(operation, exclusive, connectedNanos, provenNanos)
+                .ifPresent(broken ->
+                        verdict.violation(
+                                broken.promise(),
+                                "volume %s: %s".formatted(history.volume, broken.what()),
+                                List.of(history.describe(operation))));
     }
 }

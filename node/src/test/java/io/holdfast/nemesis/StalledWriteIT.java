@@ -2,16 +2,16 @@ package io.holdfast.nemesis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.holdfast.integration.TimeLimit;
 import io.holdfast.integration.Tool;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
@@ -20,7 +20,6 @@ import org.junit.jupiter.api.io.TempDir;
  * It must never run. The simulator has the same as {@code
  * VolumeClientScenarioTest.stalledWriteNeverRevertsANewerOne}.
  */
-@Timeout(value = 10, unit = TimeUnit.MINUTES)
 class StalledWriteIT {
     private static final int ROUNDS = Integer.getInteger("holdfast.it.stalled.rounds", 2);
     private static final String VOLUME = "data";
@@ -41,6 +40,10 @@ class StalledWriteIT {
     private static final Duration AFTERMATH = Duration.ofSeconds(6);
 
     private static final long RETRY_NANOS = 200_000_000;
+
+    @RegisterExtension
+    static final TimeLimit LIMIT =
+            TimeLimit.of(Duration.ofMinutes(6), ROUNDS, Duration.ofMinutes(2));
 
     @TempDir Path dir;
 

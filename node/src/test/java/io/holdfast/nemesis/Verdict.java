@@ -12,6 +12,7 @@ final class Verdict {
     record Violation(String promise, String what, List<String> details) {}
 
     private final Map<String, Long> operations = new TreeMap<>();
+    private final Map<String, Long> writesDone = new TreeMap<>();
     private final Map<String, Long> faults = new TreeMap<>();
     private final Map<String, Long> notes = new TreeMap<>();
     private long worstAnswerNanos;
@@ -23,11 +24,15 @@ final class Verdict {
                 switch (operation.state) {
                     case DONE -> "done";
                     case FAILED -> NbdSession.errorName(operation.error);
+                    case HUNG_UP -> "hung up";
                     case UNKNOWN -> "no answer";
                     case PENDING -> "pending";
                 };
         operations.merge(operation.kind + " " + outcome, 1L, Long::sum);
         if (operation.state == Operation.State.DONE) {
+            if (operation.kind == Operation.Kind.WRITE) {
+                writesDone.merge(operation.client, 1L, Long::sum);
+            }
             worstAnswerNanos =
                     Math.max(worstAnswerNanos, operation.endedNanos - operation.beganNanos);
         }
@@ -59,6 +64,19 @@ final class Verdict {
 
     synchronized Map<String, Long> operations() {
         return new TreeMap<>(operations);
+    }
+
+    /** Writes that were done, by client; none for a client without any. */
+    synchronized Map<String, Long> writesDone() {
+        return new TreeMap<>(writesDone);
+    }
+
+    /** Which of these clients have no more writes done than at {@code before}. */
+    List<String> withoutWrite(List<String> clients, Map<String, Long> before) {
+        Map<String, Long> now = writesDone();
+        return clients.stream()
+                .filter(client -> now.getOrDefault(client, 0L) <= before.getOrDefault(client, 0L))
+                .toList();
     }
 
     synchronized Map<String, Long> faults() {

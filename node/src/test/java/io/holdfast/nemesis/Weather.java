@@ -2,6 +2,7 @@ package io.holdfast.nemesis;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 
 /**
  * When the nodes could be expected to serve. A node is <b>fair</b> while it runs, its clients reach
@@ -13,11 +14,12 @@ import java.util.List;
  * <p>Thread-safe.
  */
 final class Weather {
-    private record Change(long nanos, boolean[] fair, boolean[] hidden) {}
+    private record Change(long nanos, boolean[] fair, boolean[] hidden, boolean roomy) {}
 
     private final int nodes;
     private final boolean[] running;
     private final boolean[] hidden;
+    private final boolean[] full;
     private final boolean[][] cut;
     private final List<Change> changes = new ArrayList<>();
 
@@ -25,6 +27,7 @@ final class Weather {
         this.nodes = nodes;
         running = new boolean[nodes];
         hidden = new boolean[nodes];
+        full = new boolean[nodes];
         cut = new boolean[nodes][nodes];
         changed();
     }
@@ -41,6 +44,12 @@ final class Weather {
         changed();
     }
 
+    /** Whether there is no room on the disk of a node. */
+    synchronized void full(int node, boolean now) {
+        full[node - 1] = now;
+        changed();
+    }
+
     /** Whether messages from one node to another are lost. */
     synchronized void cut(int from, int to, boolean now) {
         cut[from - 1][to - 1] = now;
@@ -50,6 +59,7 @@ final class Weather {
     private void changed() {
         boolean[] fair = new boolean[nodes];
         boolean halves = false;
+        boolean roomy = true;
         for (int node = 0; node < nodes; node++) {
             int reached = running[node] ? 1 : 0;
             for (int other = 0; other < nodes; other++) {
@@ -58,6 +68,7 @@ final class Weather {
                     halves |= cut[node][other] != cut[other][node];
                 }
             }
+            roomy &= !full[node];
             fair[node] = running[node] && !hidden[node] && reached > nodes / 2;
         }
         // Reaching is transitive among three unless one pair only is cut.
@@ -69,7 +80,11 @@ final class Weather {
             }
         }
         changes.add(
-                new Change(System.nanoTime(), halves ? new boolean[nodes] : fair, hidden.clone()));
+                new Change(
+                        System.nanoTime(),
+                        halves ? new boolean[nodes] : fair,
+                        hidden.clone(),
+                        roomy));
     }
 
     private boolean linked(int a, int b) {
@@ -84,12 +99,8 @@ final class Weather {
     synchronized long longestFairNanos(int node, long from, long to) {
         long longest = 0;
         long since = Long.MAX_VALUE;
-        for (int i = 0; i < changes.size(); i++) {
+        for (int i = at(from); i < changes.size() && changes.get(i).nanos < to; i++) {
             Change change = changes.get(i);
-            long end = i + 1 < changes.size() ? changes.get(i + 1).nanos : Long.MAX_VALUE;
-            if (end <= from || change.nanos >= to) {
-                continue;
-            }
             if (change.hidden[node - 1]) {
                 return 0;
             }
@@ -97,9 +108,38 @@ final class Weather {
                 since = Long.MAX_VALUE;
                 continue;
             }
+            long end = i + 1 < changes.size() ? changes.get(i + 1).nanos : Long.MAX_VALUE;
             since = Math.min(since, Math.max(from, change.nanos));
             longest = Math.max(longest, Math.min(to, end) - since);
         }
         return longest;
+    }
+
+    /** Whether a node was fair from {@code from} to {@code to} without a break. */
+    synchronized boolean wasFair(int node, long from, long to) {
+        return always(from, to, change -> change.fair[node - 1]);
+    }
+
+    /** Whether no disk was full from {@code from} to {@code to}. */
+    synchronized boolean hadRoom(long from, long to) {
+        return always(from, to, Change::roomy);
+    }
+
+    private boolean always(long from, long to, Predicate<Change> good) {
+        for (int i = at(from); i < changes.size() && changes.get(i).nanos <= to; i++) {
+            if (!good.test(changes.get(i))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** The change that was the newest at a time. Most ask for times of late: from the end on. */
+    private int at(long nanos) {
+        int i = changes.size() - 1;
+        while (i > 0 && changes.get(i).nanos > nanos) {
+            i--;
+        }
+        return i;
     }
 }

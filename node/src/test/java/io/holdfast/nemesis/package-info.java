@@ -14,7 +14,8 @@
  * io.holdfast.nemesis.SmallDisk} is what is tormented, {@link io.holdfast.nemesis.Faults} the
  * torment; {@link io.holdfast.nemesis.Client} with {@link io.holdfast.nemesis.NbdSession} works,
  * {@link io.holdfast.nemesis.VolumeHistory} remembers and judges, {@link
- * io.holdfast.nemesis.Weather} knows when a request had to end.
+ * io.holdfast.nemesis.Weather} knows when a request had to be served, {@link
+ * io.holdfast.nemesis.Judge} whether it was.
  *
  * <p>The order of faults comes from the seed; when exactly they meet a request does not, so a seed
  * repeats the kind of trouble, not the run.

@@ -300,6 +300,41 @@ final class ScenarioTest {
         assertThat(lost).isPositive();
     }
 
+    @Test
+    void lostWritesDoNotStayInAReplicaThatHadAppliedThemAndFindsTheLogGone() {
+        int lost = 0;
+        for (int seed = 1; seed <= 20; seed++) {
+            cluster = new SimCluster(SimOptions.CALM, new SimRandom(seed));
+            cluster.start();
+            client = cluster.clients().getFirst();
+            attach(client);
+            write(0);
+            flush();
+            for (int block = 0; block < 8; block++) {
+                write(block);
+            }
+            cluster.run(SECONDS);
+            SimNode old = cluster.node(leader());
+            List<SimNode> losers = cluster.nodes().stream().filter(node -> node != old).toList();
+            old.crash();
+            losers.forEach(SimNode::powerLoss);
+            cluster.majorityForgot();
+            long applied = old.store(SHARD).last();
+            losers.forEach(cluster::start);
+            lost += losers.stream().allMatch(n -> n.store(SHARD).last() < applied) ? 1 : 0;
+            client = cluster.addClient();
+            attach(client);
+            for (int block = 8; block < 16; block++) {
+                write(block);
+            }
+            losers.forEach(node -> node.replica(SHARD).checkpoint());
+            cluster.run(SECONDS);
+            losers.forEach(node -> node.store(SHARD).moveLogStart(Long.MAX_VALUE));
+            healAndCheck();
+        }
+        assertThat(lost).isPositive();
+    }
+
     /** Both others in the middle of a catch-up from the leader, which is told. */
     private int leadsTwoThatCatchUp() {
         attach(client);

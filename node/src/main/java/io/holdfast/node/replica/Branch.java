@@ -24,7 +24,6 @@ public enum Branch {
     REJECTED_OTHER_EPOCH,
     LATE_REJECTION_IGNORED,
     STARTED_OVER,
-    STARTED_OVER_AFTER_POWER_LOSS,
     WINDOW_FULL,
 
     // Learners
@@ -41,6 +40,7 @@ public enum Branch {
     CATCH_UP_GIVEN_UP,
     CATCH_UP_PART_UNEXPECTED,
     CATCH_UP_COVERS_LESS_THAN_THE_LOG,
+    CATCH_UP_OF_LOST_WRITES,
     CAUGHT_UP,
 
     // Clients

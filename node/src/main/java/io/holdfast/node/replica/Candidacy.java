@@ -2,7 +2,9 @@ package io.holdfast.node.replica;
 
 import io.holdfast.proto.peer.ReplicaMessage.PromiseReply;
 import io.holdfast.proto.peer.Voice;
+import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 /**
@@ -19,9 +21,7 @@ final class Candidacy {
     /** Ticket of the candidate's own promise in a real round. */
     final long ownTicket;
 
-    private final Set<Integer> voters = new TreeSet<>();
-    private final Set<Integer> learners = new TreeSet<>();
-    private final Set<Integer> dependents = new TreeSet<>();
+    private final Map<Integer, Voice> promises = new TreeMap<>();
 
     /** Replicas that said that they do not count, whether they promised or not. */
     private final Set<Integer> notCounting = new TreeSet<>();
@@ -36,11 +36,8 @@ final class Candidacy {
     }
 
     void grantedBy(int node, Voice voice) {
-        switch (voice) {
-            case VOTER -> voters.add(node);
-            case LEARNER -> learners.add(node);
-            case DEPENDENT -> dependents.add(node);
-        }
+        // One that promised as a voter may lose power and promise again: the first promise stands.
+        promises.merge(node, voice, (a, b) -> a.compareTo(b) <= 0 ? a : b);
         heard(node, voice);
     }
 
@@ -61,12 +58,20 @@ final class Candidacy {
      * and has still if it is a voter.
      */
     boolean isWonByVoters(int majority, boolean asVoter) {
-        return voters.size() + (asVoter ? dependents.size() : 0) >= majority;
+        return count(Voice.VOTER) + (asVoter ? count(Voice.DEPENDENT) : 0) >= majority;
     }
 
     /** Whether voters alone do not suffice for that. */
     boolean needsDependents(int majority) {
-        return voters.size() < majority;
+        return count(Voice.VOTER) < majority;
+    }
+
+    private int count(Voice voice) {
+        int count = 0;
+        for (Voice each : promises.values()) {
+            count += each == voice ? 1 : 0;
+        }
+        return count;
     }
 
     /**
@@ -77,8 +82,8 @@ final class Candidacy {
      * to rely on had everything from the candidate: nobody is left who might know more.
      */
     boolean isWonAfterPowerLoss(int majority, int replicas) {
-        int withData = voters.size() + learners.size();
+        int withData = count(Voice.VOTER) + count(Voice.LEARNER);
         return notCounting.size() >= majority
-                && (withData >= majority || withData + dependents.size() == replicas);
+                && (withData >= majority || promises.size() == replicas);
     }
 }

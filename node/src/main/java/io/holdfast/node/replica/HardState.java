@@ -4,11 +4,11 @@ package io.holdfast.node.replica;
  * What a replica must never forget, synced before anything that depends on it leaves.
  *
  * @param promised newest epoch promised or followed, 0: none yet
- * @param promisedTo node that {@code promised} was promised to, or that was followed in it: the log
- *     of that node held everything committed that this replica had acknowledged. 0: nobody, or this
+ * @param promisedTo node that {@code promised} was promised to, or, once known, that leads it: its
+ *     log holds everything committed that this replica acknowledged before. 0: nobody yet, or this
  *     replica does not know what it acknowledged
  * @param standing whether this replica may vote
- * @param catchUp newest catch-up by extents that was begun
+ * @param catchUp catch-up by extents that is not over; NONE for one that has its own log and map
  */
 public record HardState(long promised, int promisedTo, Standing standing, CatchUp catchUp) {
     /** State of a replica of a volume that is just being created. */
@@ -23,22 +23,27 @@ public record HardState(long promised, int promisedTo, Standing standing, CatchU
     }
 
     /**
-     * The base of a catch-up by extents. Until the log reaches it, the map may hold extents of
-     * anything through there, and all of that was committed.
+     * The base of a catch-up by extents, of several one after the other the furthest. Until the log
+     * reaches it, the map may hold extents of anything through there, and all of that was
+     * committed.
      *
      * @param epoch of the entry at {@code through}
-     * @param through sequence, 0: never begun
+     * @param through sequence, 0: none
      */
     public record CatchUp(long epoch, long through) {
         public static final CatchUp NONE = new CatchUp(0, 0);
 
         /**
-         * Whether an entry, in the log of a leader, shows that a power loss took some of the base's
-         * entries out of history: extents of these may be in the map, newer for ever than what
-         * replaced them.
+         * Whether the log of a leader, or its beginning, shows that a power loss took some of the
+         * base's entries out of history: extents of these may be in the map, newer for ever than
+         * what replaced them. What replaced them is either of a later epoch, from some place before
+         * the base on, or another leader's older tail that reaches beyond the base.
+         *
+         * @param sequence of an entry in the leader's log
+         * @param epochThere of the entry at {@code sequence}, or at the base if that comes first
          */
-        boolean isContradictedBy(long entryEpoch, long sequence) {
-            return sequence <= through && entryEpoch > epoch;
+        boolean isContradictedBy(long sequence, long epochThere) {
+            return through > 0 && (sequence >= through ? epochThere != epoch : epochThere > epoch);
         }
     }
 
@@ -83,7 +88,8 @@ public record HardState(long promised, int promisedTo, Standing standing, CatchU
     }
 
     HardState withStanding(Standing newStanding) {
-        return new HardState(promised, promisedTo, newStanding, catchUp);
+        boolean whole = newStanding == Standing.VOTER || newStanding == Standing.LEARNER;
+        return new HardState(promised, promisedTo, newStanding, whole ? CatchUp.NONE : catchUp);
     }
 
     /** The same, with a catch-up known from elsewhere. */
@@ -106,8 +112,9 @@ public record HardState(long promised, int promisedTo, Standing standing, CatchU
     }
 
     /**
-     * Whether it lost its disk, and has not yet got everything from a leader: what it acknowledged
-     * before is not known, so it must not say that any node holds that.
+     * Whether it knows nothing of its past (a new disk, most of all), and has not yet got
+     * everything from a leader: it must not say of any node that it holds what was acknowledged
+     * here.
      */
     public boolean isForgetful() {
         return standing == Standing.INSTALLING && promisedTo == 0;

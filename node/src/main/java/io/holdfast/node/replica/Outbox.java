@@ -25,6 +25,9 @@ final class Outbox {
     private List<Outbound> afterSync = new ArrayList<>();
     private boolean syncAsked;
 
+    /** A state of this turn was handed over already, and is not synced yet. */
+    private boolean stateHandedOver;
+
     private final ArrayDeque<Outstanding> unwritten = new ArrayDeque<>();
     private final ArrayDeque<Outstanding> unsynced = new ArrayDeque<>();
     private long ticket;
@@ -114,16 +117,28 @@ final class Outbox {
         return ticket;
     }
 
+    /** Emits what is left of the turn. */
+    void endTurn(long last, boolean syncWrites) {
+        persistTurn(last, syncWrites);
+        stateHandedOver = false;
+    }
+
     /**
-     * Emits what the turn has collected.
+     * Emits what the turn has collected so far.
      *
      * @param last end of the log
      * @param syncWrites entries are to be synced, not just written
      */
     void persistTurn(long last, boolean syncWrites) {
+        // State carries promises: nothing of its turn may leave before it is synced.
+        stateHandedOver |= state != null;
+        if (stateHandedOver && !afterWrite.isEmpty()) {
+            afterSync.addAll(0, afterWrite);
+            afterWrite = new ArrayList<>();
+            syncAsked = true;
+        }
         if (!entries.isEmpty() || state != null) {
-            // State carries promises: nothing of its turn may leave before it is synced.
-            boolean sync = state != null || syncWrites;
+            boolean sync = stateHandedOver || syncWrites;
             List<Outbound> release = afterWrite;
             if (sync) {
                 release = new ArrayList<>(afterWrite);

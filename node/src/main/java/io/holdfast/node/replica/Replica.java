@@ -97,11 +97,14 @@ public final class Replica {
         data = new ReplicaData(options, recovered, blocks);
         newestSeen = Math.max(data.hard().promised(), data.log.lastEpoch());
         if (newestSeen > data.hard().promised()) {
-            data.become(data.hard().withPromise(newestSeen, 0));
+            // The promise was torn off the entries, so nothing of that epoch was acknowledged. What
+            // was before is where it was.
+            boolean depends = data.hard().standing() == Standing.INSTALLING;
+            data.become(
+                    data.hard().withPromise(newestSeen, depends ? data.hard().promisedTo() : 0));
         }
         // It may have acknowledged a heartbeat just before it died. One that never promised
-        // anything
-        // cannot have.
+        // anything cannot have.
         boolean isNew = newestSeen == 0;
         guardUntilNanos = isNew ? nowNanos : nowNanos + timing.guardNanos();
         awaitLeader(nowNanos);
@@ -126,7 +129,11 @@ public final class Replica {
             case Event.TurnEnd() -> onTurnEnd(nowNanos);
             case Event.Campaign() -> {
                 if (leadership == null && data.isVoter()) {
-                    campaign(true, false, nowNanos);
+                    // What this replica acknowledged itself is part of another leader's lease.
+                    campaignAtNanos = Math.min(campaignAtNanos, guardUntilNanos);
+                    if (nowNanos >= guardUntilNanos) {
+                        campaign(true, false, nowNanos);
+                    }
                 }
             }
             case Event.StepAside(int target) -> {
@@ -201,7 +208,7 @@ public final class Replica {
         if (leadership != null) {
             leadership.prepareTurn();
         }
-        data.outbox.persistTurn(data.log.last(), options.syncWrites());
+        data.outbox.endTurn(data.log.last(), options.syncWrites());
         if (leadership != null) {
             leadership.sendTurn(nowNanos);
             if (leadership.finishHandOver()) {
@@ -306,7 +313,7 @@ public final class Replica {
         }
         boolean won = round.isWonByVoters(options.majority(), data.isVoter());
         // The map of one that catches up may hold extents of entries that nobody has any more. A
-        // majority of voters has them all, and would not have promised to a shorter log.
+        // majority of voters has them all, and would not have promised to a log without them.
         boolean afterPowerLoss =
                 !won
                         && data.hard().standing() != Standing.CATCHING_UP
@@ -423,6 +430,9 @@ public final class Replica {
                     promised,
                     leader,
                     from);
+            // It may have promised this epoch to another candidate, which lacks what is
+            // acknowledged from now on.
+            data.become(data.hard().withPromise(promised, from));
             becomeFollower(from, nowNanos);
         }
         // From here on this replica has acknowledged the leader, so its lease must be waited out.
@@ -464,9 +474,12 @@ public final class Replica {
                 request.lastEpoch() > data.log.lastEpoch()
                         || (request.lastEpoch() == data.log.lastEpoch()
                                 && request.lastSequence() >= data.log.last());
-        boolean relied =
-                data.hard().standing() != Standing.INSTALLING || data.hard().promisedTo() == from;
-        boolean granted = fresh && leaseOver && advanced && relied;
+        // Nothing that one without data has of a log counts; the candidate has all of it.
+        boolean holdsAll =
+                data.hard().standing() == Standing.INSTALLING
+                        ? data.hard().promisedTo() == from
+                        : advanced;
+        boolean granted = fresh && leaseOver && holdsAll;
         if (granted && !request.preliminary()) {
             if (request.epoch() > promised) {
                 enterEpoch(request.epoch(), from, 0, nowNanos);
@@ -569,22 +582,20 @@ public final class Replica {
                 data.truncate(entry.sequence() - 1);
                 matched = Math.min(matched, data.log.last());
             }
-            if (data.hard().catchUp().isContradictedBy(entry.epoch(), entry.sequence())) {
-                options.taken(Branch.STARTED_OVER_AFTER_POWER_LOSS);
-                startOver(from, append);
-                return;
-            }
             data.append(entry);
         }
         matched = Math.max(matched, previous + append.entries().size());
+        CatchUp catchUp = data.hard().catchUp();
+        long known = Math.min(matched, catchUp.through());
+        if (catchUp.isContradictedBy(known, data.log.epochs().epochAt(known))) {
+            options.taken(Branch.CATCH_UP_OF_LOST_WRITES);
+            startOver(from, append);
+            return;
+        }
         data.commitThrough(Math.max(data.commit(), Math.min(append.commit(), matched)));
-        if (matched >= append.commit() && mayBePromoted(append)) {
+        // The log has got to where the extents in the map may be from, and to the commit point.
+        if (matched >= Math.max(append.commit(), catchUp.through()) && mayBePromoted(append)) {
             options.taken(data.counts() ? Branch.CAUGHT_UP : Branch.LEARNER_PROMOTED);
-            Invariant.check(
-                    matched >= data.hard().catchUp().through(),
-                    "a voter's map is of one time",
-                    matched,
-                    data.hard().catchUp().through());
             data.become(data.hard().withStanding(Standing.VOTER));
         }
         owe(append);
@@ -595,7 +606,6 @@ public final class Replica {
         return switch (data.hard().standing()) {
             case VOTER -> false;
             case LEARNER, INSTALLING -> append.promote();
-            // The log has got to where the extents in the map may be from.
             case CATCHING_UP -> append.commit() >= data.hard().catchUp().through();
         };
     }
@@ -677,20 +687,21 @@ public final class Replica {
 
     private void onInstallBegin(int from, InstallBegin begin) {
         InstallBegin current = install;
-        // One that builds on more than is applied here was meant for an earlier life; one that
-        // leads no further is a late copy of a catch-up that is done.
-        if (begin.since() > data.applied()
-                || begin.baseSequence() <= data.applied()
-                || (current != null && begin.baseSequence() < current.baseSequence())) {
+        // One that builds on more than is applied here was meant for an earlier life.
+        if (begin.since() > data.applied()) {
             return;
         }
         if (isContradictedBy(begin)) {
             // The next answer to the leader says that nothing is here, and it begins anew.
-            options.taken(Branch.STARTED_OVER_AFTER_POWER_LOSS);
             data.startOver(from);
             matched = 0;
             install = null;
             unanswered = null;
+            return;
+        }
+        // One that leads no further is a late copy of a catch-up that is done.
+        if (begin.baseSequence() <= data.applied()
+                || (current != null && begin.baseSequence() < current.baseSequence())) {
             return;
         }
         if (current == null || begin.baseSequence() > current.baseSequence()) {
@@ -709,17 +720,24 @@ public final class Replica {
                         false));
     }
 
-    /** Whether what an earlier catch-up left in the map is no part of the new one's history. */
+    /**
+     * Whether what is applied here, or what an earlier catch-up left in the map, is no part of the
+     * leader's history.
+     */
     private boolean isContradictedBy(InstallBegin begin) {
-        CatchUp earlier = data.hard().catchUp();
-        if (earlier.through() == 0) {
-            return false;
-        }
-        if (earlier.through() > begin.baseSequence()) {
-            return earlier.isContradictedBy(begin.baseEpoch(), begin.baseSequence());
-        }
         EpochHistory history = ShardState.decode(options, begin.state()).epochs();
-        return history.epochAt(earlier.through()) != earlier.epoch();
+        long common = Math.min(data.applied(), begin.baseSequence());
+        if (history.epochAt(common) != data.log.epochs().epochAt(common)) {
+            options.taken(Branch.STARTED_OVER);
+            return true;
+        }
+        CatchUp earlier = data.hard().catchUp();
+        long known = Math.min(begin.baseSequence(), earlier.through());
+        if (earlier.isContradictedBy(known, history.epochAt(known))) {
+            options.taken(Branch.CATCH_UP_OF_LOST_WRITES);
+            return true;
+        }
+        return false;
     }
 
     private void onInstallExtents(int from, InstallExtents part) {
