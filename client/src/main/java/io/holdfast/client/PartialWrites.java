@@ -116,8 +116,17 @@ final class PartialWrites {
             channel.submit(new MergedWrite(sequence, fua));
         }
 
+        /**
+         * The last of the parts'. They end together: one that is merged may have run, so it must
+         * not be tried again in another merge, nor may it fail before its own time is up.
+         */
         private long deadlineNanos() {
-            return merging.getFirst().call.deadlineNanos();
+            long last = merging.getFirst().call.deadlineNanos();
+            for (Part part : merging) {
+                long own = part.call.deadlineNanos();
+                last = own - last > 0 ? own : last;
+            }
+            return last;
         }
 
         private void end(Outcome outcome) {

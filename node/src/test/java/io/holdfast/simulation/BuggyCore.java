@@ -39,12 +39,7 @@ final class BuggyCore extends DisguisedCore {
                     new Event.FromPeer(from, falsify(copy));
             case Event.FromPeer(int from, AppendReply reply)
                     when bug == PlantedBug.FLUSH_ANSWERED_BY_LEADER_ALONE ->
-                    new Event.FromPeer(
-                            from,
-                            withDurable(
-                                    reply,
-                                    Math.min(
-                                            reply.matched(), core.status(nowNanos).durable())));
+                    new Event.FromPeer(from, withDurable(reply, reply.matched()));
             default -> event;
         };
     }

@@ -37,6 +37,8 @@ interface Core {
         return switch (bug) {
             case OLD_EPOCH_COMMITTED -> new HastyLeader(core, options.replicas().size());
             case DURABLE_OVERSTATED,
+                    FLUSH_ANSWERED_BY_LEADER_ALONE,
+                    LEARNER_VOTES,
                     FENCING_SKIPPED,
                     CONDITION_UNCHECKED,
                     POWER_LOSS_DROPPED,

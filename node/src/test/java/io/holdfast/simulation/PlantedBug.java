@@ -29,7 +29,7 @@ enum PlantedBug {
     CATCH_UP_SKIPS_ZEROES,
     /** Followers report as synced what is only written. */
     DURABLE_OVERSTATED,
-    /** A leader takes its own sync for everybody's. */
+    /** A leader waits for nobody's sync but its own: what followers have written will do. */
     FLUSH_ANSWERED_BY_LEADER_ALONE,
     /** A replica that lost power promises like one that has forgotten nothing. */
     LEARNER_VOTES,

@@ -73,14 +73,6 @@ final class SimCall {
         return first < (block + 1) * Cells.PER_BLOCK && first + count > block * Cells.PER_BLOCK;
     }
 
-    /** Whether there is a block of which both cover cells. */
-    boolean sharesBlock(SimCall other) {
-        return count > 0
-                && other.count > 0
-                && first / Cells.PER_BLOCK <= (other.first + other.count - 1) / Cells.PER_BLOCK
-                && other.first / Cells.PER_BLOCK <= (first + count - 1) / Cells.PER_BLOCK;
-    }
-
     /** It can take effect in a shard no more. */
     void settle(int shard, long now) {
         settled[shard] = Math.min(settled[shard], now);

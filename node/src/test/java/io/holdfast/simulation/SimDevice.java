@@ -339,23 +339,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         return nanoTime() - call.begunNanos >= timeoutSeconds * SimOptions.SECONDS
                 || client.isUnusable()
                 || fencedAt >= call.invoked
-                || cluster.options.faults().rot()
-                || endsWithAnOlderOne(call);
-    }
-
-    /**
-     * Known, not fixed: parts of one block that are merged into one write end together, when the
-     * time of the oldest is up.
-     */
-    private boolean endsWithAnOlderOne(SimCall call) {
-        return calls.stream()
-                .anyMatch(older ->
-                        older.isChange()
-                                && older.begunNanos <= call.begunNanos
-                                && older.sharesBlock(call)
-                                && older.ended >= call.invoked
-                                && nanoTime() - older.begunNanos
-                                        >= timeoutSeconds * SimOptions.SECONDS);
+                || cluster.options.faults().rot();
     }
 
     // ---- when calls that failed can take effect no more ----

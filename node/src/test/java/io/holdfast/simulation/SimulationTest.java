@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.holdfast.simulation.Simulate.Totals;
 import io.holdfast.simulation.Simulation.Result;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Runs a fixed share of seeds. {@code -Dholdfast.sim.seeds=N} runs more, {@code
@@ -25,6 +27,17 @@ final class SimulationTest {
             assertThat(result.failed()).as(result::report).isFalse();
         }
         System.out.println(totals);
+    }
+
+    /**
+     * A write of part of a block failed with an older one that it was merged with, long before its
+     * own time was up.
+     */
+    @ParameterizedTest
+    @ValueSource(longs = {600005, 600014, 600031, 600037, 600044})
+    void keepsItsPromisesWithSeedsThatOnceFailed(long seed) {
+        Result result = Simulation.run(seed, PlantedBug.NONE);
+        assertThat(result.failed()).as(result::report).isFalse();
     }
 
     @Test
