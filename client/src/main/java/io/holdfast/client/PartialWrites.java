@@ -9,7 +9,9 @@ import io.holdfast.proto.peer.Nonce;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -24,12 +26,15 @@ import org.jspecify.annotations.Nullable;
  * each other's conditions fail; those that wait when a merge begins go into it together, in order.
  * After a merge that succeeded, the next one needs no reading: the block is known as of the
  * sequence just written.
+ *
+ * <p>Each part fails when its own time is up. The request that it went into may go on for others,
+ * and is in doubt for it like any other that timed out.
  */
 final class PartialWrites {
     private final VolumeClient client;
 
-    /** One per block that has partial writes under way; removed with the last. Never iterated. */
-    private final Map<Long, BlockQueue> queues = new HashMap<>();
+    /** One per block that has partial writes under way; removed with the last. */
+    private final Map<Long, BlockQueue> queues = new LinkedHashMap<>();
 
     PartialWrites(VolumeClient client) {
         this.client = client;
@@ -56,6 +61,29 @@ final class PartialWrites {
         queue.next();
     }
 
+    /** Ends the parts whose time is up. */
+    void sweep(long nowNanos) {
+        List<Part> late = new ArrayList<>();
+        for (BlockQueue queue : queues.values()) {
+            takeLate(queue.merging, nowNanos, late);
+            takeLate(queue.waiting, nowNanos, late);
+        }
+        for (Part part : late) {
+            client.events().requestTimedOut(client.volumeNumber());
+            part.call.pieceDone(Outcome.IO_ERROR);
+        }
+    }
+
+    private static void takeLate(Collection<Part> parts, long nowNanos, List<Part> late) {
+        for (Iterator<Part> each = parts.iterator(); each.hasNext(); ) {
+            Part part = each.next();
+            if (part.call.deadlineNanos() - nowNanos <= 0) {
+                each.remove();
+                late.add(part);
+            }
+        }
+    }
+
     private record Part(Call call, int blockOffset, int length, long from) {}
 
     private final class BlockQueue {
@@ -71,6 +99,9 @@ final class PartialWrites {
         /** Sequence that {@link #plain} is the content of; negative: not read. */
         private long sequence = -1;
 
+        /** A request is under way, perhaps for parts that have all run out of time. */
+        private boolean busy;
+
         private boolean running;
 
         BlockQueue(long block) {
@@ -84,12 +115,13 @@ final class PartialWrites {
                 return; // a request ended within the loop below, which sees what is left
             }
             running = true;
-            while (merging.isEmpty() && !waiting.isEmpty()) {
+            while (!busy && !waiting.isEmpty()) {
                 merging.add(waiting.remove());
+                busy = true;
                 step();
             }
             running = false;
-            if (merging.isEmpty() && waiting.isEmpty()) {
+            if (!busy && waiting.isEmpty()) {
                 queues.remove(block);
             }
         }
@@ -108,6 +140,10 @@ final class PartialWrites {
                 merging.add(more);
                 more = waiting.poll();
             }
+            if (merging.isEmpty()) {
+                end(Outcome.OK);
+                return;
+            }
             boolean fua = false;
             for (Part part : merging) {
                 part.call.copyInto(plain, part.blockOffset, part.length, part.from);
@@ -116,10 +152,7 @@ final class PartialWrites {
             channel.submit(new MergedWrite(sequence, fua));
         }
 
-        /**
-         * The last of the parts'. They end together: one that is merged may have run, so it must
-         * not be tried again in another merge, nor may it fail before its own time is up.
-         */
+        /** The last of the parts'; {@link #sweep} ends those before. */
         private long deadlineNanos() {
             long last = merging.getFirst().call.deadlineNanos();
             for (Part part : merging) {
@@ -133,6 +166,7 @@ final class PartialWrites {
             if (outcome != Outcome.OK) {
                 sequence = -1;
             }
+            busy = false;
             List<Part> ended = merging;
             merging = new ArrayList<>();
             for (Part part : ended) {
@@ -266,7 +300,11 @@ final class PartialWrites {
                 if (refused.why() == ClientReply.Refusal.CONFLICT) {
                     client.events().writeConflicted(client.volumeNumber());
                     sequence = -1;
-                    step();
+                    if (merging.isEmpty()) {
+                        end(Outcome.OK);
+                    } else {
+                        step();
+                    }
                 } else {
                     end(outcomeOf(refused));
                 }

@@ -472,6 +472,7 @@ public final class VolumeClient implements BlockDevice {
         sweepTimer = null;
         long now = now();
         boolean busy = false;
+        partialWrites.sweep(now);
         for (ShardChannel channel : channels) {
             if (state == State.CLOSED) {
                 return;
