@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.holdfast.node.port.Store.Space;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.ShardId;
+import java.lang.ref.WeakReference;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
@@ -15,24 +16,28 @@ final class StoreScenarioTest {
     private static final ShardId SHARD = new ShardId(1, 0);
     private static final long SEGMENT_BYTES = 64L << 10;
 
-    private final SimCluster cluster =
-            new SimCluster(
-                    SimOptions.CALM.with(
-                            new SimOptions.Storage(
-                                    true,
-                                    SEGMENT_BYTES,
-                                    SEGMENT_BYTES,
-                                    16L << 20,
-                                    1L << 20,
-                                    0,
-                                    4096,
-                                    0,
-                                    false,
-                                    false,
-                                    false)),
-                    new SimRandom(1));
+    private static final int COLLECTIONS = 20;
 
-    private SimJournal journal(SimNode node) {
+    private final SimCluster cluster = quietCluster();
+
+    private static SimCluster quietCluster() {
+        SimOptions.Storage storage =
+                new SimOptions.Storage(
+                        true,
+                        SEGMENT_BYTES,
+                        SEGMENT_BYTES,
+                        16L << 20,
+                        1L << 20,
+                        0,
+                        4096,
+                        0,
+                        false,
+                        false,
+                        false);
+        return new SimCluster(SimOptions.CALM.with(storage), new SimRandom(1));
+    }
+
+    private static SimJournal journal(SimNode node) {
         @Nullable SimJournal journal = node.journal();
         if (journal == null) {
             throw new AssertionError("a model");
@@ -73,5 +78,21 @@ final class StoreScenarioTest {
         cluster.run(SECONDS);
         assertThat(op.state).isEqualTo(SimOp.State.DONE);
         cluster.checkEnd();
+    }
+
+    /** After 3,000 runs in one process the disks of killed nodes had filled its memory. */
+    @Test
+    void aStoreThatNobodyClosedIsForgotten() {
+        WeakReference<SimDisk> disk = leftOpen();
+        for (int i = 0; i < COLLECTIONS && disk.get() != null; i++) {
+            System.gc();
+        }
+        assertThat(disk.get()).isNull();
+    }
+
+    private static WeakReference<SimDisk> leftOpen() {
+        SimCluster cluster = quietCluster();
+        cluster.start();
+        return new WeakReference<>(journal(cluster.nodes().getFirst()).disk());
     }
 }

@@ -9,17 +9,21 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Collections;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.WeakHashMap;
 import org.jspecify.annotations.Nullable;
 
 /** One process per data directory: a lock on {@code DIR/lock}, which holds the owner's pid. */
 final class DirectoryLock implements AutoCloseable {
     /**
      * Directories locked by this process. The kernel drops a process's lock when the process closes
-     * <em>any</em> descriptor of the file, so a second attempt must not even open it.
+     * <em>any</em> descriptor of the file, so a second attempt must not even open it. Weak, as the
+     * lock itself: a store that was dropped without being closed loses its descriptor with its
+     * memory, and must not stay here with all that its path refers to (a simulated disk).
      */
-    private static final Set<Path> HELD = ConcurrentHashMap.newKeySet();
+    private static final Set<Path> HELD =
+            Collections.synchronizedSet(Collections.newSetFromMap(new WeakHashMap<>()));
 
     private static final String NAME = "lock";
 
