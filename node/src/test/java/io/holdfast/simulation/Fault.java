@@ -20,6 +20,7 @@ enum Fault {
     WIPED_DISK("disks wiped"),
     DAMAGED_DISK("disks damaged"),
     FAILING_DISK("disks failing"),
+    UNREADABLE_DISK("disks that cannot be read"),
     ROT("blocks damaged"),
     WRONG_HINT("living nodes called dead"),
     ISOLATION("nodes isolated"),

@@ -18,6 +18,7 @@ import java.util.ArrayDeque;
 import java.util.List;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
@@ -35,6 +36,11 @@ final class JournalShard extends SimStorage {
 
     private final SimJournal node;
     private final ArrayDeque<Written> unsynced = new ArrayDeque<>();
+
+    /** Sequences of blocks of which a catch-up brought what may not be what was written. */
+    private final TreeMap<Long, Long> doubtful = new TreeMap<>();
+
+    private final TreeSet<Long> everDoubtful = new TreeSet<>();
     private @Nullable SimReplica replica;
 
     JournalShard(ShardId shard, HardState state, Watcher watcher, SimJournal node) {
@@ -99,6 +105,14 @@ final class JournalShard extends SimStorage {
 
     @Override
     int appendMoved(List<Entry> moved) {
+        for (Entry entry : moved) {
+            if (entry.isDoubtful()) {
+                for (long block = entry.block(); block < entry.block() + entry.count(); block++) {
+                    doubtful.merge(block, entry.sequence(), Math::max);
+                    everDoubtful.add(block);
+                }
+            }
+        }
         int end = super.appendMoved(moved);
         store().appendMoved(shard(), moved);
         return end;
@@ -149,16 +163,7 @@ final class JournalShard extends SimStorage {
 
     @Override
     void read(int layer, long block, int count, Consumer<@Nullable List<Run>> done) {
-        store().read(
-                        shard(),
-                        layer,
-                        block,
-                        count,
-                        runs -> {
-                            if (runs != null) {
-                                done.accept(runs);
-                            }
-                        });
+        store().read(shard(), layer, block, count, done);
     }
 
     @Override
@@ -168,7 +173,28 @@ final class JournalShard extends SimStorage {
 
     @Override
     boolean repair(int layer, Run copy) {
-        return store().repair(shard(), layer, copy);
+        boolean repaired = store().repair(shard(), layer, copy);
+        if (repaired) {
+            doubtful.remove(copy.block());
+        }
+        return repaired;
+    }
+
+    /** Whether the newest version of a block is here, as it was written, and can be read. */
+    boolean hasGood(long block, long sequence) {
+        return !node.disk().wasEverUnreadable()
+                && newestSequence(SealedBlocks.LAYER, block, 1) == sequence
+                && !isDoubtful(block, sequence);
+    }
+
+    /** Whether this version of a block came from a damaged record of another node. */
+    boolean isDoubtful(long block, long sequence) {
+        return doubtful.getOrDefault(block, 0L) == sequence;
+    }
+
+    /** Whether any version of it ever did. */
+    boolean wasDoubtful(long block) {
+        return everDoubtful.contains(block);
     }
 
     @Override

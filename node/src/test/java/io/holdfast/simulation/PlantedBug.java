@@ -52,7 +52,9 @@ enum PlantedBug {
     /** A start reads the journal from its end, not from where the map leaves off. */
     COVERED_IGNORED,
     /** A record is taken for whole, whatever its checksum says. */
-    TORN_RECORD_ACCEPTED;
+    TORN_RECORD_ACCEPTED,
+    /** What a catch-up could not read, its taker believes to be what was written. */
+    DOUBTS_DROPPED;
 
     /** Whether it is one of the model of the disk. */
     boolean isInModel() {
@@ -71,7 +73,7 @@ enum PlantedBug {
     /** Whether it is one of the production store on a simulated disk. */
     boolean isInStore() {
         return switch (this) {
-            case MAP_BEFORE_JOURNAL, COVERED_IGNORED, TORN_RECORD_ACCEPTED -> true;
+            case MAP_BEFORE_JOURNAL, COVERED_IGNORED, TORN_RECORD_ACCEPTED, DOUBTS_DROPPED -> true;
             default -> false;
         };
     }

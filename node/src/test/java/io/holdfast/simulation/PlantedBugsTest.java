@@ -53,6 +53,7 @@ final class PlantedBugsTest {
             case CONDITION_UNCHECKED -> Set.of("condition");
             case MAP_BEFORE_JOURNAL, COVERED_IGNORED, TORN_RECORD_ACCEPTED ->
                     Set.of("store", "contents", "committed", "promise");
+            case DOUBTS_DROPPED -> Set.of("contents", "replicas equal");
         };
     }
 }

@@ -346,6 +346,9 @@ final class SimCluster {
     }
 
     private boolean hasGood(SimNode node, ShardId shard, SimStorage.Place place, long sequence) {
+        if (node.store(shard) instanceof JournalShard real) {
+            return node.isUp() && real.hasGood(place.block(), sequence);
+        }
         SimStorage.Cell cell = node.store(shard).map().get(place);
         return cell != null && cell.sequence() == sequence && isGood(shard, place, cell);
     }
@@ -368,10 +371,30 @@ final class SimCluster {
         SimStorage.Place place = new SimStorage.Place(SealedBlocks.LAYER, block);
         long newest = 0;
         for (SimNode node : nodes.values()) {
-            newest = Math.max(newest, node.store(shard).newestSequence(place.layer(), block, 1));
+            if (node.isUp() || node.journal() == null) {
+                newest =
+                        Math.max(newest, node.store(shard).newestSequence(place.layer(), block, 1));
+            }
         }
         long sequence = newest;
         return nodes.values().stream().anyMatch(node -> hasGood(node, shard, place, sequence));
+    }
+
+    /** Whether reads have failed on a node's disk, so that a leader may say so. */
+    boolean wasEverUnreadable() {
+        return nodes.values().stream()
+                .map(SimNode::journal)
+                .anyMatch(journal -> journal != null && journal.disk().wasEverUnreadable());
+    }
+
+    /** Whether what a node holds of a block, or held, may not be what was written. */
+    boolean mayBeCorrupt(SimVolume volume, long block) {
+        ShardId shard = volume.shardOf(block);
+        return options.faults().rot()
+                || nodes.values().stream()
+                        .anyMatch(node ->
+                                node.store(shard) instanceof JournalShard real
+                                        && real.wasDoubtful(block));
     }
 
     /** Compares all replicas with each other and with the log, and checks the clients' history. */
@@ -384,7 +407,9 @@ final class SimCluster {
                     journal.checkEnd();
                 }
                 // What a follower's disk has damaged is repaired when it leads, and is read.
-                boolean mayBeDamaged = options.faults().rot() && node.number != leader(shard);
+                boolean mayBeDamaged =
+                        (options.faults().rot() || options.storage().unreadable())
+                                && (node.number != leader(shard) || node.wasRepairRefused());
                 oracle(shard).checkMap(node.number, node.store(shard), mayBeDamaged);
                 byte[] own = node.replica(shard).shardState();
                 check(

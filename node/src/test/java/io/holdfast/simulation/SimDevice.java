@@ -61,6 +61,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
     /** When a leader last said that this session or claim is over. */
     private long fencedAt = -1;
 
+    /** When it last gave a block up, of which no replica had a good copy. */
+    private long unreadableAt = Long.MIN_VALUE;
+
     private boolean closing;
     private boolean gone;
 
@@ -334,11 +337,15 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
         then.accept(call);
     }
 
-    /** Its time is up, or its attachment was fenced or ended by a power loss, or blocks are bad. */
+    /**
+     * Its time is up, or its attachment was fenced or ended by a power loss, or blocks are bad, of
+     * which, if reads fail, {@link #blockUnreadable} has seen that no other copy is good.
+     */
     private boolean mayFail(SimCall call) {
         return nanoTime() - call.begunNanos >= timeoutSeconds * SimOptions.SECONDS
                 || client.isUnusable()
                 || fencedAt >= call.invoked
+                || unreadableAt >= call.invoked
                 || cluster.options.faults().rot();
     }
 
@@ -527,7 +534,11 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             case NOT_LEADER, BUSY -> false;
             case HELD, FENCED, CONFLICT, POWER_LOSS, NO_SPACE, COPY_UNAVAILABLE -> true;
             case IO_ERROR -> {
-                check(cluster.options.faults().rot(), "refusal", "unexpected ", refused);
+                check(
+                        cluster.options.faults().rot() || cluster.wasEverUnreadable(),
+                        "refusal",
+                        "unexpected ",
+                        refused);
                 yield true;
             }
             case UNKNOWN_SHARD, INVALID -> throw new SimFailure("refusal", "unexpected " + refused);
@@ -545,8 +556,9 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             case ClientReply.Done done -> granted(request, done.value());
             case ClientReply.Data data
                     when op != null
-                            && cluster.options.faults().rot()
-                            && !data.runs().stream().allMatch(history::isIntact) -> {
+                            && data.runs().stream()
+                                    .anyMatch(
+                                            run -> !history.isIntact(run) && mayBeCorrupt(run)) -> {
                 cluster.counters.add("corrupt blocks sent to volume clients", 1);
                 op.failed();
             }
@@ -569,6 +581,15 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             }
             default -> {}
         }
+    }
+
+    private boolean mayBeCorrupt(ClientReply.Run run) {
+        for (long block = run.block(); block < run.block() + run.count(); block++) {
+            if (cluster.mayBeCorrupt(volume, block)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private void granted(ClientRequest request, long value) {
@@ -695,7 +716,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     @Override
     public void blockCorrupt(int ofVolume, long block) {
-        check(cluster.options.faults().rot(), "contents", "block ", block, " does not open");
+        check(cluster.mayBeCorrupt(volume, block), "contents", "block ", block, " does not open");
     }
 
     @Override
@@ -712,6 +733,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 block,
                 " is given up though a replica has a good copy");
         cluster.counters.add("blocks that no replica had", 1);
+        unreadableAt = cluster.queue.now();
     }
 
     @Override

@@ -8,7 +8,10 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -26,6 +29,8 @@ import org.jspecify.annotations.Nullable;
 final class SimDisk {
     /** Smallest unit that reads and writes are kept in; a multiple of any sector's size. */
     private static final int PAGE = 4096;
+
+    private static final String SEGMENT = ".seg";
 
     /** Older contents of a sector that are remembered until it is synced. */
     private static final int MOST_VERSIONS = 4;
@@ -65,7 +70,14 @@ final class SimDisk {
 
     private boolean syncFailed;
 
+    /** How reads of segments fail, while they do: at random, or at bad places. */
+    private double readFailChance;
+
+    private final Map<Inode, Set<Long>> badPages = new IdentityHashMap<>();
+    private boolean everUnreadable;
+
     private final SimRandom random;
+    private final SimRandom reads;
     private final int sectorBytes;
     private final PlantedBug bug;
     private final Counters counters;
@@ -79,6 +91,7 @@ final class SimDisk {
 
     SimDisk(SimRandom random, int sectorBytes, PlantedBug bug, Counters counters) {
         this.random = random;
+        this.reads = random.child("reads");
         this.sectorBytes = sectorBytes;
         this.bug = bug;
         this.counters = counters;
@@ -113,7 +126,7 @@ final class SimDisk {
         }
         Inode made = new Inode(directory);
         names.put(path.toString(), made);
-        if (path.toString().endsWith(".seg")) {
+        if (path.toString().endsWith(SEGMENT)) {
             counters.add("store: segments made", 1);
         }
         return made;
@@ -124,7 +137,7 @@ final class SimDisk {
         failPerhaps(path.toString());
         names.remove(path.toString());
         usedBytes -= gone.size;
-        if (path.toString().endsWith(".seg")) {
+        if (path.toString().endsWith(SEGMENT)) {
             counters.add("store: segments removed", 1);
         }
     }
@@ -158,6 +171,28 @@ final class SimDisk {
 
     // ---- bytes ----
 
+    /** As a process reads. */
+    int read(Inode file, String name, ByteBuffer into, long offset) throws IOException {
+        if (readsFail() && name.endsWith(SEGMENT) && isUnreadable(file, offset, into.remaining())) {
+            counters.add("store: reads failed", 1);
+            throw inputOutputError(name);
+        }
+        return read(file, into, offset);
+    }
+
+    private boolean isUnreadable(Inode file, long offset, int length) {
+        Set<Long> bad = badPages.get(file);
+        if (bad != null) {
+            for (long page = offset / PAGE; page * PAGE < offset + length; page++) {
+                if (bad.contains(page)) {
+                    return true;
+                }
+            }
+        }
+        return reads.chance(readFailChance);
+    }
+
+    /** What is there, for those who look from outside. */
     int read(Inode file, ByteBuffer into, long offset) {
         if (offset >= file.size) {
             return -1;
@@ -336,8 +371,49 @@ final class SimDisk {
     void failPerhaps(String name) throws IOException {
         if (random.chance(failChance)) {
             counters.add("store: disk errors", 1);
-            throw new FileSystemException(name, null, "Input/output error");
+            throw inputOutputError(name);
         }
+    }
+
+    private static FileSystemException inputOutputError(String name) {
+        return new FileSystemException(name, null, "Input/output error");
+    }
+
+    /** From now on reads of segments fail, with this probability each. */
+    void failReads(double chance) {
+        readFailChance = chance;
+        everUnreadable = true;
+    }
+
+    /** From now on a part of what segments hold cannot be read. */
+    void failReadsInPlaces(double part) {
+        everUnreadable = true;
+        names.forEach((name, file) -> {
+            if (name.endsWith(SEGMENT)) {
+                Set<Long> bad = new TreeSet<>();
+                for (long page = 0; page * PAGE < file.size; page++) {
+                    if (reads.chance(part)) {
+                        bad.add(page);
+                    }
+                }
+                badPages.put(file, bad);
+            }
+        });
+    }
+
+    /** Everything can be read again. */
+    void mendReads() {
+        readFailChance = 0;
+        badPages.clear();
+    }
+
+    boolean readsFail() {
+        return readFailChance > 0 || !badPages.isEmpty();
+    }
+
+    /** Whether reads have ever failed here, or could have. */
+    boolean wasEverUnreadable() {
+        return everUnreadable;
     }
 
     /** A process begins to die: it writes at most so many bytes more. */

@@ -6,6 +6,7 @@ import io.holdfast.proto.peer.ShardId;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Lets things go wrong at random, as far as the run's options allow, and always undoes it after a
@@ -22,6 +23,10 @@ final class SimFaults {
     private final SimRandom random;
     private final SimRandom midStep;
     private final List<SimNode> down = new ArrayList<>();
+
+    /** The node whose disk is the bad one; null: none is yet. */
+    private @Nullable SimNode unreadable;
+
     private boolean over;
 
     SimFaults(SimCluster cluster, SimRandom random) {
@@ -71,6 +76,10 @@ final class SimFaults {
             }
             if (storage.failing()) {
                 kinds.add(this::failDisk);
+            }
+            if (storage.unreadable() && cluster.nodes().size() > 1) {
+                kinds.add(this::failReads);
+                kinds.add(this::failReads);
             }
         }
         if (allowed.wrongHints()) {
@@ -353,6 +362,7 @@ final class SimFaults {
         SimJournal journal = node.journal();
         if (journal != null) {
             journal.disk().fail(0);
+            journal.disk().mendReads();
         }
     }
 
@@ -404,6 +414,49 @@ final class SimFaults {
             journal.disk().fail(random.between(1, 50) / 100.0);
             cluster.queue.after(aWhile(), () -> heal(node));
         }
+    }
+
+    private void failReads() {
+        if (random.chance(0.5)) {
+            failReadsInACatchUp(CATCH_UP_LOOKS);
+        } else {
+            failReadsNow();
+        }
+    }
+
+    /** Waits for a node to catch up by extents: reads may fail where they come from. */
+    private void failReadsInACatchUp(int looks) {
+        if (cluster.nodes().stream().anyMatch(this::isInACatchUp)) {
+            failReadsNow();
+        } else if (looks > 0) {
+            cluster.queue.after(
+                    CATCH_UP_LOOK_NANOS,
+                    () -> {
+                        if (!over) {
+                            failReadsInACatchUp(looks - 1);
+                        }
+                    });
+        }
+    }
+
+    /** Reads fail for a while, always on the same node, so that others have what it has. */
+    private void failReadsNow() {
+        SimNode node = unreadable;
+        if (node == null) {
+            node = cluster.node(leaderOrAny());
+            unreadable = node;
+        }
+        SimJournal journal = node.journal();
+        if (journal == null) {
+            return;
+        }
+        count(Fault.UNREADABLE_DISK);
+        if (random.chance(0.5)) {
+            journal.disk().failReads(random.chance(0.2) ? 1 : random.between(1, 50) / 100.0);
+        } else {
+            journal.disk().failReadsInPlaces(random.between(1, 30) / 100.0);
+        }
+        cluster.queue.after(aWhile(), () -> journal.disk().mendReads());
     }
 
     /** Some blocks of a node go bad of which another has a good copy. */

@@ -493,7 +493,7 @@ final class SimFileSystem extends FileSystem {
         public int read(ByteBuffer into, long offset) throws IOException {
             check();
             int from = into.position();
-            int read = disk.read(file, into, offset);
+            int read = disk.read(file, name, into, offset);
             if (bug == PlantedBug.TORN_RECORD_ACCEPTED && read > 0) {
                 StoreInside.acceptTorn(into.slice(from, read), offset);
             }

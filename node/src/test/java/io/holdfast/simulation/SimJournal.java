@@ -158,7 +158,7 @@ final class SimJournal {
             end();
             closed = wasClosed;
             check(
-                    disk.isFailing() || disk.isFull(),
+                    disk.isFailing() || disk.isFull() || disk.readsFail(),
                     "store",
                     node.name(),
                     " cannot start: ",

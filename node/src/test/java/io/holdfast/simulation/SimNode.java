@@ -42,6 +42,7 @@ final class SimNode {
     private boolean tickWaits;
     private int incarnation;
     private int pauses;
+    private boolean repairRefused;
 
     SimNode(SimCluster cluster, int number, SimRandom random, SimClock clock) {
         this.cluster = cluster;
@@ -331,6 +332,15 @@ final class SimNode {
             clock.thaw();
             runWork();
         }
+    }
+
+    /** The store had no room for a good copy of a block that it has a bad one of. */
+    void repairRefused() {
+        repairRefused = true;
+    }
+
+    boolean wasRepairRefused() {
+        return repairRefused;
     }
 
     /** The clock as this node's code reads it. */

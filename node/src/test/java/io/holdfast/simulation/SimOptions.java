@@ -115,6 +115,7 @@ record SimOptions(
      * @param stops nodes are stopped in an orderly way
      * @param damage bits of synced records turn over
      * @param failing writes and syncs fail for a while
+     * @param unreadable reads of segments fail for a while, on one node
      */
     record Storage(
             boolean real,
@@ -127,9 +128,11 @@ record SimOptions(
             double cleanChance,
             boolean stops,
             boolean damage,
-            boolean failing) {
+            boolean failing,
+            boolean unreadable) {
         /** The model. */
-        static final Storage MODEL = new Storage(false, 0, 0, 0, 0, 0, 0, 0, false, false, false);
+        static final Storage MODEL =
+                new Storage(false, 0, 0, 0, 0, 0, 0, 0, false, false, false, false);
 
         static Storage draw(SimRandom random, boolean majorityPowerLoss, PlantedBug bug) {
             boolean wanted = random.chance(REAL_SHARE);
@@ -148,7 +151,34 @@ record SimOptions(
                     random.chance(0.5) ? 0.01 : 0,
                     random.chance(0.3),
                     !majorityPowerLoss && random.chance(0.3),
-                    !majorityPowerLoss && random.chance(0.3));
+                    !majorityPowerLoss && random.chance(0.3),
+                    false);
+        }
+
+        /**
+         * The same, and reads fail. A raw client does not know what to do then. What a catch-up
+         * could not read, a node has no copy of, though it counts: only where no disk forgets
+         * anything is there another.
+         */
+        Storage withUnreadable(int rawClients, PlantedBug bug, SimRandom random) {
+            boolean fails =
+                    real
+                            && rawClients == 0
+                            && (bug == PlantedBug.DOUBTS_DROPPED
+                                    || (bug == PlantedBug.NONE && random.chance(0.3)));
+            return new Storage(
+                    real,
+                    segmentBytes,
+                    checkpointBytes,
+                    cacheBytes,
+                    logCacheBytes,
+                    storeBytes,
+                    sectorBytes,
+                    cleanChance,
+                    stops,
+                    damage && !fails,
+                    failing && !fails,
+                    fails);
         }
     }
 
@@ -187,14 +217,19 @@ record SimOptions(
                             && rawClients == 0
                             && (wanted || !(powerLoss || majorityPowerLoss || wipe));
             boolean rots = possible && (wanted || random.chance(0.7));
+            return rots ? withoutLosses(true) : this;
+        }
+
+        /** The same, but no disk forgets anything. */
+        Faults withoutLosses(boolean rots) {
             return new Faults(
                     crash,
-                    powerLoss && !rots,
-                    majorityPowerLoss && !rots,
+                    false,
+                    false,
                     pause,
                     freeze,
                     partition,
-                    wipe && !rots,
+                    false,
                     wrongHints,
                     fullDisk,
                     slowDisk,
@@ -300,7 +335,9 @@ record SimOptions(
                         ? VolumeClient.Window.DEFAULT
                         : new VolumeClient.Window(
                                 random.between(1, 6), random.between(1, 8) * Blocks.SEALED_SIZE);
-        Storage storage = Storage.draw(random.child("storage"), majorityPowerLoss, bug);
+        Storage storage =
+                Storage.draw(random.child("storage"), majorityPowerLoss, bug)
+                        .withUnreadable(raw, bug, random.child("reads"));
         // What a log no longer holds comes by extents, slowly, and is lost with power meanwhile.
         boolean shortLogs = random.child("short logs").chance(majorityPowerLoss ? 0.5 : 0.1);
         return new SimOptions(
@@ -323,7 +360,9 @@ record SimOptions(
                 network,
                 disk,
                 storage,
-                faults.withRot(storage.real(), raw, bug, random.child("rot")),
+                storage.unreadable()
+                        ? faults.withoutLosses(false)
+                        : faults.withRot(storage.real(), raw, bug, random.child("rot")),
                 random.pick(List.of(SimCoordinator.Mode.values())),
                 random.chance(0.5) ? random.between(0, 10) / 10.0 : 0.1,
                 random.chance(0.3) && !shortLogs ? 0.05 : 0.005,

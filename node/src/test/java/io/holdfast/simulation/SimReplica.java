@@ -212,7 +212,7 @@ final class SimReplica {
             case Effect.StoreExtents extents ->
                     persisting(
                             extents.ticket(),
-                            store.appendMoved(extents.extents()),
+                            store.appendMoved(taken(extents.extents())),
                             false,
                             extents.thenSend());
             case Effect.InstallBase base -> {
@@ -264,8 +264,13 @@ final class SimReplica {
             return;
         }
         ClientReply.Run run = there.run();
-        if (here.isMendedBy(there) && store.repair(request.layer(), run)) {
-            cluster.counters.add("blocks repaired", 1);
+        if (here.isMendedBy(there)) {
+            if (store.repair(request.layer(), run)) {
+                cluster.counters.add("blocks repaired", 1);
+            } else {
+                cluster.counters.add("blocks not repaired for want of room", 1);
+                node.repairRefused();
+            }
         }
         reply(take.origin(), data(request, List.of(run)));
     }
@@ -282,6 +287,25 @@ final class SimReplica {
                         extents.done(),
                         extents.moved());
         afterRead(() -> send(send.to(), part));
+    }
+
+    /** What the disk could not read comes as doubtful. */
+    private List<Entry> taken(List<Entry> extents) {
+        if (cluster.options.bug() == PlantedBug.DOUBTS_DROPPED) {
+            return extents.stream().map(SimReplica::withoutDoubt).toList();
+        }
+        long doubtful = extents.stream().filter(Entry::isDoubtful).count();
+        cluster.counters.add("extents taken as doubtful", doubtful);
+        return extents;
+    }
+
+    private static Entry withoutDoubt(Entry moved) {
+        return Entry.builder(moved.shard(), moved.kind())
+                .at(moved.epoch(), moved.sequence(), moved.commit())
+                .blocks(moved.layer(), moved.block(), moved.count())
+                .sealed(moved.nonce(), moved.payload())
+                .flags(Entry.FLAG_MOVED | (moved.isTrim() ? Entry.FLAG_TRIM : 0))
+                .build();
     }
 
     private void reply(int origin, ClientReply reply) {

@@ -223,9 +223,10 @@ final class Simulation {
     /** Undoes all faults; nodes returned are kept down, a minority that lost nothing. */
     private List<SimNode> heal() {
         List<SimNode> keptDown = new ArrayList<>();
-        // With rot the only good copy of a block may be on the one that is down.
+        // With bad blocks the only good copy of one may be on the node that is down.
         if (random.chance(0.3)
                 && !cluster.options.faults().rot()
+                && !cluster.options.storage().unreadable()
                 && cluster.nodes().stream().noneMatch(SimNode::isForgetful)) {
             int most = (cluster.options.nodes() - 1) / 2;
             while (keptDown.size() < most) {

@@ -33,6 +33,7 @@ final class StoreScenarioTest {
                         0,
                         false,
                         false,
+                        false,
                         false);
         return new SimCluster(SimOptions.CALM.with(storage), new SimRandom(1));
     }
