@@ -21,6 +21,14 @@ final class Counters {
         counts.merge(what, count, Long::sum);
     }
 
+    void add(Rare what) {
+        add(what, 1);
+    }
+
+    void add(Rare what, long count) {
+        add(what.counter(), count);
+    }
+
     void addAll(Counters others) {
         others.counts.forEach(this::add);
     }
@@ -29,11 +37,13 @@ final class Counters {
         return counts.getOrDefault(what, 0L);
     }
 
-    /** Branches of the core that were never taken, and faults that never happened. */
+    /** Branches that were never taken, and faults that never happened. */
     List<String> neverSeen() {
-        return Stream.concat(
+        return Stream.of(
                         Arrays.stream(Branch.values()).map(Counters::core),
+                        Rare.counters().stream(),
                         Arrays.stream(Fault.values()).map(Fault::counter))
+                .flatMap(names -> names)
                 .filter(name -> get(name) == 0)
                 .toList();
     }

@@ -324,7 +324,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
             history.served(now);
         } else {
             call.end(call.isChange() ? State.IN_DOUBT : State.FAILED, now);
-            cluster.counters.add("calls that ended with " + outcome, 1);
+            cluster.counters.add(Rare.ended(outcome), 1);
         }
         trace("ends with " + outcome + " " + call);
         if (outcome == Outcome.OK && call.isChange()) {
@@ -432,7 +432,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                         write.session(),
                         write.generation());
                 if (write.expectedSequence() != ClientRequest.UNCONDITIONAL) {
-                    cluster.counters.add("merged writes sent", 1);
+                    cluster.counters.add(Rare.MERGED_WRITE);
                 }
             }
             case ClientRequest.Zero zero ->
@@ -559,7 +559,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                             && data.runs().stream()
                                     .anyMatch(
                                             run -> !history.isIntact(run) && mayBeCorrupt(run)) -> {
-                cluster.counters.add("corrupt blocks sent to volume clients", 1);
+                cluster.counters.add(Rare.CORRUPT_BLOCK_SENT);
                 op.failed();
             }
             case ClientReply.Data data when op != null -> {
@@ -567,7 +567,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 op.done(now);
             }
             case ClientReply.Refused refused -> {
-                cluster.counters.add("volume clients told " + refused.why(), 1);
+                cluster.counters.add(Rare.told(refused.why()), 1);
                 if (refused.why() == Refusal.FENCED || refused.why() == Refusal.POWER_LOSS) {
                     fencedAt = now;
                 }
@@ -701,17 +701,17 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     @Override
     public void requestRepeated(int ofVolume) {
-        cluster.counters.add("requests repeated by volume clients", 1);
+        cluster.counters.add(Rare.REQUEST_REPEATED);
     }
 
     @Override
     public void requestTimedOut(int ofVolume) {
-        cluster.counters.add("requests of volume clients that timed out", 1);
+        cluster.counters.add(Rare.REQUEST_TIMED_OUT);
     }
 
     @Override
     public void writeConflicted(int ofVolume) {
-        cluster.counters.add("merged writes that met another", 1);
+        cluster.counters.add(Rare.MERGED_WRITE_MET_ANOTHER);
     }
 
     @Override
@@ -721,7 +721,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     @Override
     public void blockRecovered(int ofVolume, long block) {
-        cluster.counters.add("blocks recovered by volume clients", 1);
+        cluster.counters.add(Rare.BLOCK_RECOVERED);
     }
 
     @Override
@@ -732,7 +732,7 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
                 "block ",
                 block,
                 " is given up though a replica has a good copy");
-        cluster.counters.add("blocks that no replica had", 1);
+        cluster.counters.add(Rare.BLOCK_UNREADABLE);
         unreadableAt = cluster.queue.now();
     }
 
@@ -743,16 +743,16 @@ final class SimDevice implements Replies, ShardLinks, Timers, ClientEvents {
 
     @Override
     public void sessionOpened(int ofVolume) {
-        cluster.counters.add("sessions of volume clients", 1);
+        cluster.counters.add(Rare.SESSION_OPENED);
     }
 
     @Override
     public void claimGranted(int ofVolume, long granted) {
-        cluster.counters.add("claims of volume clients", 1);
+        cluster.counters.add(Rare.CLAIM_GRANTED);
     }
 
     @Override
     public void writeRefused(int ofVolume) {
-        cluster.counters.add("writes refused: another holds the volume", 1);
+        cluster.counters.add(Rare.WRITE_REFUSED);
     }
 }

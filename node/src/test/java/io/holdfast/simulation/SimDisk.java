@@ -127,7 +127,7 @@ final class SimDisk {
         Inode made = new Inode(directory);
         names.put(path.toString(), made);
         if (path.toString().endsWith(SEGMENT)) {
-            counters.add("store: segments made", 1);
+            counters.add(Rare.STORE_SEGMENT_MADE);
         }
         return made;
     }
@@ -138,7 +138,7 @@ final class SimDisk {
         names.remove(path.toString());
         usedBytes -= gone.size;
         if (path.toString().endsWith(SEGMENT)) {
-            counters.add("store: segments removed", 1);
+            counters.add(Rare.STORE_SEGMENT_REMOVED);
         }
     }
 
@@ -174,7 +174,7 @@ final class SimDisk {
     /** As a process reads. */
     int read(Inode file, String name, ByteBuffer into, long offset) throws IOException {
         if (readsFail() && name.endsWith(SEGMENT) && isUnreadable(file, offset, into.remaining())) {
-            counters.add("store: reads failed", 1);
+            counters.add(Rare.STORE_READ_FAILED);
             throw inputOutputError(name);
         }
         return read(file, into, offset);
@@ -370,7 +370,7 @@ final class SimDisk {
 
     void failPerhaps(String name) throws IOException {
         if (random.chance(failChance)) {
-            counters.add("store: disk errors", 1);
+            counters.add(Rare.STORE_DISK_ERROR);
             throw inputOutputError(name);
         }
     }
@@ -502,7 +502,7 @@ final class SimDisk {
             int from = random.chance(0.02) ? random.between(0, sectorBytes) : 0;
             int at = (int) (sector * sectorBytes % PAGE);
             System.arraycopy(old, from, page, at + from, sectorBytes - from);
-            counters.add("store: sectors lost with power", 1);
+            counters.add(Rare.STORE_SECTOR_LOST);
         }
     }
 

@@ -121,7 +121,7 @@ final class SimJournal {
         wasClosed = closed;
         closed = false;
         if (disk.hasSyncFailed() && !isFailureNoted()) {
-            cluster.counters.add("store: failing disks replaced", 1);
+            cluster.counters.add(Rare.STORE_DISK_REPLACED);
             throw new Refused();
         }
         try {
@@ -141,7 +141,7 @@ final class SimJournal {
                             directory -> rows);
             store = opened;
             if (StoreInside.tailWasCut(opened)) {
-                cluster.counters.add("store: torn tails cut", 1);
+                cluster.counters.add(Rare.STORE_TAIL_CUT);
             }
         } catch (StoreException refused) {
             end();
@@ -151,7 +151,7 @@ final class SimJournal {
                     node.name(),
                     " refuses to start: ",
                     refused.getMessage());
-            cluster.counters.add("store: damaged stores refused", 1);
+            cluster.counters.add(Rare.STORE_REFUSED);
             cluster.trace.add(node.name(), "refuses to start: " + refused.getMessage());
             throw new Refused();
         } catch (IOException failed) {
@@ -163,6 +163,7 @@ final class SimJournal {
                     node.name(),
                     " cannot start: ",
                     failed);
+            cluster.counters.add(Rare.STORE_NOT_STARTED);
             cluster.trace.add(node.name(), "cannot start: " + failed.getMessage());
             return false;
         }
@@ -208,7 +209,7 @@ final class SimJournal {
             try {
                 dead.write();
             } catch (SimDisk.Killed e) {
-                cluster.counters.add("store: killed in a write", 1);
+                cluster.counters.add(Rare.STORE_KILLED_IN_WRITE);
             }
             dying = false;
         }
@@ -228,7 +229,7 @@ final class SimJournal {
         byte[] row = rows.get(Rows.Family.META, StoreInside.storeKey());
         closed = !outOfService && row != null && StoreInside.saysClean(row);
         end();
-        cluster.counters.add(closed ? "store: closed cleanly" : "store: closed uncleanly", 1);
+        cluster.counters.add(closed ? Rare.STORE_CLOSED_CLEANLY : Rare.STORE_CLOSED_UNCLEANLY);
     }
 
     private void end() {
@@ -236,7 +237,7 @@ final class SimJournal {
         JournalStore dead = store;
         if (dead != null) {
             Store.Usage usage = dead.usage();
-            cluster.counters.add("store: bytes moved by the cleaner", usage.movedBytes());
+            cluster.counters.add(Rare.STORE_BYTES_MOVED, usage.movedBytes());
         }
         if (threads != null) {
             threads.end();
@@ -295,7 +296,7 @@ final class SimJournal {
     void failed(Exception cause) {
         if (!outOfService && !dying) {
             outOfService = true;
-            cluster.counters.add("store: failed", 1);
+            cluster.counters.add(Rare.STORE_FAILED);
             cluster.trace.add(node.name(), "store has failed: " + cause.getMessage());
             node.storeFailed();
         }
@@ -335,7 +336,7 @@ final class SimJournal {
         }
         damaged = true;
         damagedPlace = hit.place();
-        cluster.counters.add("store: records damaged", 1);
+        cluster.counters.add(Rare.STORE_RECORD_DAMAGED);
         cluster.trace.add(node.name(), "is damaged: " + hit);
     }
 

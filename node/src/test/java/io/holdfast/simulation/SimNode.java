@@ -126,6 +126,9 @@ final class SimNode {
         if (room != newRoom) {
             room = newRoom;
             cluster.trace.add(name(), "room on its disk: " + room);
+            if (journal != null && room != Room.ENOUGH) {
+                cluster.counters.add(room == Room.NONE ? Rare.STORE_FULL : Rare.STORE_FULL_FOR_NOW);
+            }
             if (up) {
                 tellSpace();
             }

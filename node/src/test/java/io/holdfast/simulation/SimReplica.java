@@ -216,7 +216,7 @@ final class SimReplica {
                             false,
                             extents.thenSend());
             case Effect.InstallBase base -> {
-                cluster.counters.add("bases installed", 1);
+                cluster.counters.add(Rare.BASE_INSTALLED);
                 oracle.cutting(node.number, base.baseSequence(), store);
                 persisting(
                         base.ticket(),
@@ -229,7 +229,7 @@ final class SimReplica {
                         base.thenSend());
             }
             case Effect.StartOver over -> {
-                cluster.counters.add("replicas started over", 1);
+                cluster.counters.add(Rare.STARTED_OVER);
                 oracle.cutting(node.number, 0, store);
                 store.startOver(over.state());
                 oracle.startedOver(node.number);
@@ -259,16 +259,16 @@ final class SimReplica {
         ClientRequest.Read request = take.request();
         if (!here.isOfSameWrite(there)
                 && cluster.options.bug() != PlantedBug.COPY_OF_ANOTHER_VERSION) {
-            cluster.counters.add("copies of another write", 1);
+            cluster.counters.add(Rare.COPY_OF_ANOTHER_WRITE);
             reply(take.origin(), refused(request, ClientReply.Refusal.COPY_UNAVAILABLE));
             return;
         }
         ClientReply.Run run = there.run();
         if (here.isMendedBy(there)) {
             if (store.repair(request.layer(), run)) {
-                cluster.counters.add("blocks repaired", 1);
+                cluster.counters.add(Rare.BLOCK_REPAIRED);
             } else {
-                cluster.counters.add("blocks not repaired for want of room", 1);
+                cluster.counters.add(Rare.REPAIR_REFUSED);
                 node.repairRefused();
             }
         }
@@ -276,7 +276,7 @@ final class SimReplica {
     }
 
     private void sendExtents(Effect.SendExtents send, Extents extents) {
-        cluster.counters.add("extents sent", extents.moved().size());
+        cluster.counters.add(Rare.EXTENTS_SENT, extents.moved().size());
         InstallExtents part =
                 new InstallExtents(
                         shard,
@@ -295,7 +295,7 @@ final class SimReplica {
             return extents.stream().map(SimReplica::withoutDoubt).toList();
         }
         long doubtful = extents.stream().filter(Entry::isDoubtful).count();
-        cluster.counters.add("extents taken as doubtful", doubtful);
+        cluster.counters.add(Rare.EXTENTS_UNREADABLE, doubtful);
         return extents;
     }
 
@@ -329,7 +329,7 @@ final class SimReplica {
                             : store.log(
                                     previous + 1, effect.through(), cluster.options.frameEntries());
             if (entries.isEmpty() && previous < effect.through()) {
-                cluster.counters.add("entries gone", 1);
+                cluster.counters.add(Rare.ENTRIES_GONE);
                 node.enqueue(incarnation, () -> step(new Event.EntriesGone(effect.to())));
                 return;
             }

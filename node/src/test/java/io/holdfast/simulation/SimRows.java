@@ -100,7 +100,7 @@ final class SimRows implements Rows {
         public void commit() throws IOException {
             disk.failPerhaps("map");
             changes.forEach(Runnable::run);
-            counters.add("store: checkpoints", 1);
+            counters.add(Rare.STORE_CHECKPOINT);
         }
 
         @Override

@@ -134,10 +134,10 @@ final class SimUser {
         if (device.isUnusable() || random.chance(0.4)) {
             close(device);
         } else if (device.endpoint() == agent() && random.chance(0.5)) {
-            cluster.counters.add("agents killed", 1);
+            cluster.counters.add(Rare.AGENT_KILLED);
             device.die();
         } else {
-            cluster.counters.add("volume clients left open", 1);
+            cluster.counters.add(Rare.LEFT_OPEN);
             cluster.queue.after(random.between(0, 8 * SimOptions.SECONDS), () -> close(device));
         }
     }
