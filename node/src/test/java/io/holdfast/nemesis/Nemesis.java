@@ -1,5 +1,6 @@
 package io.holdfast.nemesis;
 
+import io.holdfast.simulation.Commit;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,7 +44,7 @@ final class Nemesis {
                 }
             }
         }
-        String commit = Shell.commit(launcher.toAbsolutePath().getParent());
+        String commit = Commit.of(launcher.toAbsolutePath().getParent());
         Run run = new Run(options, launcher, dir, log);
         Thread cleaner = new Thread(run::close, "clean-up");
         Runtime.getRuntime().addShutdownHook(cleaner);

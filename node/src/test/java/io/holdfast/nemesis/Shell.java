@@ -1,7 +1,6 @@
 package io.holdfast.nemesis;
 
 import io.holdfast.integration.Tool;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -29,24 +28,6 @@ final class Shell {
             return Tool.run(LIMIT, words).exit() == 0;
         } catch (AssertionError missing) {
             return false;
-        }
-    }
-
-    /** Id of the commit of a working tree, marked when files differ from it. */
-    static String commit(Path tree) {
-        String[] git = {"git", "-C", tree.toString()};
-        try {
-            Tool.Result id = Tool.run(LIMIT, words(List.of(git), "rev-parse", "HEAD"));
-            if (id.exit() != 0) {
-                return "unknown: " + id.output().strip();
-            }
-            boolean clean =
-                    Tool.run(LIMIT, words(List.of(git), "status", "--porcelain"))
-                            .output()
-                            .isBlank();
-            return id.output().strip() + (clean ? "" : " and uncommitted changes");
-        } catch (AssertionError missing) {
-            return "unknown: git cannot be started";
         }
     }
 

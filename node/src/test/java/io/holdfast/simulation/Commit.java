@@ -2,19 +2,23 @@ package io.holdfast.simulation;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 
 /** Which code a failure was found in. */
-final class Commit {
+public final class Commit {
     private static final int PATIENCE_SECONDS = 10;
 
     private Commit() {}
 
-    /** Id of the commit in the working directory, marked when files differ from it. */
-    static String name() {
+    /** Id of the commit of a working tree, marked when files differ from it. */
+    public static String of(Path tree) {
         try {
-            String id = git("rev-parse", "HEAD");
-            return git("status", "--porcelain").isEmpty() ? id : id + " and uncommitted changes";
+            String id = git(tree, "rev-parse", "HEAD");
+            return git(tree, "status", "--porcelain").isEmpty()
+                    ? id
+                    : id + " and uncommitted changes";
         } catch (IOException e) {
             return "unknown: " + e.getMessage();
         } catch (InterruptedException e) {
@@ -23,12 +27,13 @@ final class Commit {
         }
     }
 
-    private static String git(String... arguments) throws IOException, InterruptedException {
-        String[] command = new String[arguments.length + 1];
-        command[0] = "git";
-        System.arraycopy(arguments, 0, command, 1, arguments.length);
+    private static String git(Path tree, String... arguments)
+            throws IOException, InterruptedException {
         Process process =
-                new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+                new ProcessBuilder(Stream.concat(Stream.of("git"), Stream.of(arguments)).toList())
+                        .directory(tree.toAbsolutePath().toFile())
+                        .redirectError(ProcessBuilder.Redirect.DISCARD)
+                        .start();
         try (var out = process.getInputStream()) {
             String text = new String(out.readAllBytes(), StandardCharsets.UTF_8).strip();
             if (!process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {

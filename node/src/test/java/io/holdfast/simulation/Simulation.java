@@ -3,6 +3,7 @@ package io.holdfast.simulation;
 import io.holdfast.node.replica.HardState.Standing;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.proto.peer.ShardId;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BooleanSupplier;
@@ -46,7 +47,7 @@ final class Simulation {
         String report() {
             StringBuilder text = new StringBuilder();
             text.append("seed ").append(seed).append(" fails\n");
-            text.append("commit: ").append(Commit.name()).append('\n');
+            text.append("commit: ").append(Commit.of(Path.of(""))).append('\n');
             text.append("checker: ").append(checker()).append('\n');
             text.append("options: ").append(options).append('\n');
             text.append("reached: ").append(counters.all()).append('\n');
