@@ -17,13 +17,16 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /**
- * Runs seeds from the command line, and ends with 1 when a promise was broken. The launcher has the
- * help ({@code ./holdfast simulate --help}).
+ * Runs seeds from the command line, and ends with 1 when a promise was broken, with 3 when memory
+ * ran out. The launcher has the help ({@code ./holdfast simulate --help}).
  */
 @Command(name = "holdfast simulate")
 final class Simulate implements Callable<Integer> {
     /** One run in this many is executed twice and must match. */
     private static final int REPEAT_EVERY = 20;
+
+    /** Exit code when memory runs out; the JVM's own, with {@code ExitOnOutOfMemoryError}. */
+    private static final int OUT_OF_MEMORY = 3;
 
     /** Between two lines that say how far it has come. */
     private static final Duration PROGRESS = Duration.ofSeconds(30);
@@ -71,8 +74,23 @@ final class Simulate implements Callable<Integer> {
                     Objects.requireNonNull(spec).commandLine(),
                     "nothing would run: --minutes " + minutes + " --count " + count);
         }
-        boolean good = seed == null ? runMany() : runOne(seed);
-        return good ? 0 : 1;
+        try {
+            boolean good = seed == null ? runMany() : runOne(seed);
+            return good ? 0 : 1;
+        } catch (OutOfMemoryError e) {
+            throw endAll(e);
+        }
+    }
+
+    /** Ends the process, never returns: what runs fail of from now on is the want of memory. */
+    private Error endAll(OutOfMemoryError cause) {
+        System.err.println("holdfast: the simulator has run out of memory: " + cause.getMessage());
+        System.err.println(
+                "That breaks no promise. Runs under way count for nothing; ended were: "
+                        + totals.line());
+        System.err.println("More memory: JAVA_TOOL_OPTIONS=-Xmx4g ./holdfast simulate ...");
+        Runtime.getRuntime().halt(OUT_OF_MEMORY);
+        return cause;
     }
 
     private boolean runOne(long seed) {
@@ -108,6 +126,8 @@ final class Simulate implements Callable<Integer> {
             }
             try {
                 workOn(seed);
+            } catch (OutOfMemoryError e) {
+                throw endAll(e);
             } catch (RuntimeException | Error died) {
                 totals.addFailure("the simulator died");
                 System.out.println("seed " + seed + " kills the simulator: " + died);

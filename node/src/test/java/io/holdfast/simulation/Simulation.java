@@ -86,7 +86,11 @@ final class Simulation {
         this.random = random;
     }
 
-    /** Runs a seed. */
+    /**
+     * Runs a seed.
+     *
+     * @throws OutOfMemoryError whatever runs beside it is worth nothing either
+     */
     static Result run(long seed, PlantedBug bug) {
         return run(seed, options(seed, bug));
     }
@@ -106,6 +110,9 @@ final class Simulation {
         Throwable failure = null;
         try {
             new Simulation(cluster, root.child("end")).run();
+        } catch (OutOfMemoryError e) {
+            // Of this process, not of the cluster: it says nothing about a promise.
+            throw e;
         } catch (RuntimeException | Error broken) {
             // A checker's verdict, or an invariant of the core's.
             failure = broken;
