@@ -294,6 +294,11 @@ final class SimJournal {
 
     /** The store has failed. */
     void failed(Exception cause) {
+        for (Throwable why = cause; why != null; why = why.getCause()) {
+            if (why instanceof OutOfMemoryError ofThisProcess) {
+                throw ofThisProcess;
+            }
+        }
         if (!outOfService && !dying) {
             outOfService = true;
             cluster.counters.add(Rare.STORE_FAILED);
