@@ -47,7 +47,7 @@ final class MapWalk {
         }
     }
 
-    private record PageId(int layer, long number) {}
+    record PageId(int layer, long number) {}
 
     /**
      * Which part of a map.
