@@ -62,11 +62,13 @@ final class CatchUps {
         this.loop = loop;
     }
 
-    /** Leadership began or ended here: what was known belongs to the one before. */
+    /** Leadership began to serve, or ended here: then nobody is brought forward from here. */
     void leads(boolean now) {
         leads = now;
-        ways.clear();
         nextLookNanos = Long.MIN_VALUE;
+        if (!now) {
+            ways.clear();
+        }
     }
 
     /** Whether it is time for {@link #look}. */
@@ -101,6 +103,9 @@ final class CatchUps {
                 case CATCHING_UP -> {
                     Way way = way(follower.node(), has, status.last());
                     way.needed = !majority;
+                    if (has > way.gapAfter) {
+                        way.gapAfter = NO_GAP;
+                    }
                     way.catchUp.look(has, status.last(), nowNanos);
                 }
             }
@@ -124,6 +129,7 @@ final class CatchUps {
             return;
         }
         way.part = part;
+        way.gapAfter = NO_GAP;
         if (way.catchUp.asks(part)) {
             store.extentBytes(
                     shard, part.since(), bytes -> way.catchUp.measured(part.since(), bytes));

@@ -48,8 +48,9 @@ class CatchUpsTest {
 
     private final Map<By, Long> received = new EnumMap<>(By.class);
     private final List<CatchUpProgress> seen = new ArrayList<>();
-    private TestNode leader;
-    private TestNode follower;
+
+    /** Who leads, and a follower that was cut off while the others wrote. */
+    private record Pair(TestNode leader, TestNode follower) {}
 
     private final class Counting implements RuntimeObserver {
         @Override
@@ -78,7 +79,7 @@ class CatchUpsTest {
         }
     }
 
-    private void leaveAFollowerBehind(long rate) throws Exception {
+    private Pair leaveAFollowerBehind(long rate) throws Exception {
         for (int number : NODES) {
             nodes.put(
                     number,
@@ -94,8 +95,9 @@ class CatchUpsTest {
         nodes.values().forEach(node -> node.show(catalogue()));
         nodes.get(1)
                 .await("a leader", () -> nodes.values().stream().anyMatch(CatchUpsTest::serves));
-        leader = nodes.values().stream().filter(CatchUpsTest::serves).findFirst().orElseThrow();
-        follower = nodes.get(leader.number % 3 + 1);
+        TestNode leader =
+                nodes.values().stream().filter(CatchUpsTest::serves).findFirst().orElseThrow();
+        TestNode follower = nodes.get(leader.number % 3 + 1);
         leader.run(() ->
                 leader.send(leader.number, List.of(new ClientRequest.OpenSession(SHARD, 1, 1, 0))));
         leader.await("a session", () -> leader.replies.size() == 1);
@@ -115,6 +117,7 @@ class CatchUpsTest {
             sent.clear();
             received.clear();
         });
+        return new Pair(leader, follower);
     }
 
     @AfterEach
@@ -169,19 +172,19 @@ class CatchUpsTest {
                 new byte[Blocks.SEALED_SIZE]);
     }
 
-    private boolean isInSync() {
+    private boolean isInSync(TestNode leader, TestNode follower) {
         seen.addAll(leader.loop.replicas().getFirst().catchUps());
         return status(follower).applied() == status(leader).applied()
                 && leader.loop.replicas().getFirst().catchUps().isEmpty();
     }
 
-    private double secondsToInSync() throws Exception {
+    private double secondsToInSync(Pair pair) throws Exception {
         long began = System.nanoTime();
-        leader.await("the follower in sync", this::isInSync);
+        pair.leader.await("the follower in sync", () -> isInSync(pair.leader, pair.follower));
         return (System.nanoTime() - began) / 1e9;
     }
 
-    private void assertPaced(double seconds, By by) {
+    private void assertPaced(double seconds, By by, TestNode follower) {
         // What a burst allows comes at once.
         double atLeast =
                 (CHANGED_BYTES - CatchUpPace.MAX_PART_BYTES) / (double) RATE
@@ -201,20 +204,20 @@ class CatchUpsTest {
 
     @Test
     void byEntriesAtTheRateAndNothingTwice() throws Exception {
-        leaveAFollowerBehind(RATE);
-        leader.run(() -> network.heal(follower.number));
-        assertPaced(secondsToInSync(), By.ENTRIES);
+        Pair pair = leaveAFollowerBehind(RATE);
+        pair.leader.run(() -> network.heal(pair.follower.number));
+        assertPaced(secondsToInSync(pair), By.ENTRIES, pair.follower);
         assertThat(seen).allMatch(each -> each.by() == By.ENTRIES);
     }
 
     @Test
     void byExtentsAtTheRateAndNothingTwice() throws Exception {
-        leaveAFollowerBehind(RATE);
-        leader.run(() -> {
-            network.heal(follower.number);
-            leader.loop.tell(SHARD, new Event.EntriesGone(follower.number));
+        Pair pair = leaveAFollowerBehind(RATE);
+        pair.leader.run(() -> {
+            network.heal(pair.follower.number);
+            pair.leader.loop.tell(SHARD, new Event.EntriesGone(pair.follower.number));
         });
-        assertPaced(secondsToInSync(), By.EXTENTS);
+        assertPaced(secondsToInSync(pair), By.EXTENTS, pair.follower);
         assertThat(sent).containsOnlyKeys(By.EXTENTS);
         assertThat(seen)
                 .filteredOn(each -> each.by() == By.EXTENTS && each.totalBytes().isPresent())
@@ -224,17 +227,17 @@ class CatchUpsTest {
 
     @Test
     void nothingIsHeldBackWhenClientsWaitForTheFollower() throws Exception {
-        leaveAFollowerBehind(RATE / 16);
+        Pair pair = leaveAFollowerBehind(RATE / 16);
         TestNode third =
                 nodes.values().stream()
-                        .filter(node -> node != leader && node != follower)
+                        .filter(node -> node != pair.leader && node != pair.follower)
                         .findFirst()
                         .orElseThrow();
-        leader.run(() -> {
+        pair.leader.run(() -> {
             network.cut(third.number);
-            network.heal(follower.number);
+            network.heal(pair.follower.number);
         });
-        assertThat(secondsToInSync())
+        assertThat(secondsToInSync(pair))
                 .as("at the rate it would take %d s", CHANGED_BYTES * 16 / RATE)
                 .isLessThan(CHANGED_BYTES * 8 / (double) RATE);
     }
