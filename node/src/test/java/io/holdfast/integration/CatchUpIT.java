@@ -225,25 +225,18 @@ class CatchUpIT {
             int follower = leader % 3 + 1;
             fill(cluster, leader, SIZE);
             cluster.awaitInSync("data", LIMIT);
-            try (Tool load =
-                    Tool.start(
-                            command(
-                                    cluster,
-                                    leader,
-                                    "--rw=randwrite",
-                                    "--bs=4k",
-                                    "--iodepth=16",
-                                    "--size=" + SIZE,
-                                    "--time_based",
-                                    "--runtime=600"))) {
-                // The first seconds go into compiling.
-                writesPerSecond(watch, leader, 5, () -> true);
-                double before = writesPerSecond(watch, leader, 5, () -> true);
-                cluster.kill(follower);
-                double without = writesPerSecond(watch, leader, 5, () -> true);
-                Tool process = startNode(cluster, follower);
-                double during;
-                try {
+            double before;
+            double without;
+            double during;
+            Tool process = null;
+            try {
+                try (Tool load = Tool.start(endlessWrites(cluster, leader))) {
+                    // The first seconds go into compiling.
+                    writesPerSecond(watch, leader, 5, () -> true);
+                    before = writesPerSecond(watch, leader, 5, () -> true);
+                    cluster.kill(follower);
+                    without = writesPerSecond(watch, leader, 5, () -> true);
+                    process = startNode(cluster, follower);
                     TestCluster.await(
                             "the catch-up to begin",
                             START_LIMIT,
@@ -255,24 +248,37 @@ class CatchUpIT {
                                     10,
                                     () -> watch.look(leader, follower).isCatchingUp());
                     assertThat(load.isRunning()).as(load.output()).isTrue();
-                    load.close();
-                    TestCluster.await(
-                            "the end of the catch-up",
-                            LIMIT,
-                            () -> watch.look(leader, follower).isInSync());
-                } finally {
+                }
+                TestCluster.await(
+                        "the end of the catch-up",
+                        LIMIT,
+                        () -> watch.look(leader, follower).isInSync());
+            } finally {
+                if (process != null) {
                     process.close();
                 }
-                System.out.printf(
-                        "writes per second: %.0f in sync, %.0f without the follower, %.0f during"
-                                + " its catch-up: %.0f %%%n",
-                        before, without, during, 100 * during / before);
-                assertThat(during / before).isGreaterThan(LEAST_THROUGHPUT);
             }
+            System.out.printf(
+                    "writes per second: %.0f in sync, %.0f without the follower, %.0f during"
+                            + " its catch-up: %.0f %%%n",
+                    before, without, during, 100 * during / before);
+            assertThat(during / before).isGreaterThan(LEAST_THROUGHPUT);
             assertNeverBackwards(watch.percents());
             cluster.up();
             cluster.assertReplicasEqual("data");
         }
+    }
+
+    private static String[] endlessWrites(LocalCluster cluster, int node) {
+        return command(
+                cluster,
+                node,
+                "--rw=randwrite",
+                "--bs=4k",
+                "--iodepth=16",
+                "--size=" + SIZE,
+                "--time_based",
+                "--runtime=600");
     }
 
     /** Over so many seconds, or fewer if {@code goesOn} ends. */

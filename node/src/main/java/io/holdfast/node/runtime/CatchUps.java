@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
  * that it lacks them, and the replica sends them then, as after any loss. A frame goes out in any
  * case, so that the follower hears from its leader.
  *
- * <p>Nothing waits while a majority is not in sync without the follower: then clients wait for it.
+ * <p>The last of the way, from where the replica calls a follower in sync, is not paced. And
+ * nothing waits while a majority is not in sync without the follower: then clients wait for it.
  */
 final class CatchUps {
     /** How often it is looked how far followers are. */
@@ -37,6 +38,9 @@ final class CatchUps {
     private final Map<Integer, Way> ways = new TreeMap<>();
     private long nextLookNanos = Long.MIN_VALUE;
     private boolean leads;
+
+    /** Followers that are behind and answer, so that they take in what is written now. */
+    private int present;
 
     /** One follower's. */
     private static final class Way {
@@ -68,6 +72,7 @@ final class CatchUps {
         nextLookNanos = Long.MIN_VALUE;
         if (!now) {
             ways.clear();
+            present = 0;
         }
     }
 
@@ -95,6 +100,7 @@ final class CatchUps {
                             : 0;
         }
         boolean majority = inSync > (status.followers().size() + 1) / 2;
+        present = 0;
         for (Follower follower : status.followers()) {
             long has = Math.max(follower.matched(), follower.applied());
             switch (follower.state()) {
@@ -103,6 +109,7 @@ final class CatchUps {
                 case CATCHING_UP -> {
                     Way way = way(follower.node(), has, status.last());
                     way.needed = !majority;
+                    present += follower.silentNanos() <= silenceNanos ? 1 : 0;
                     if (has > way.gapAfter) {
                         way.gapAfter = NO_GAP;
                     }
@@ -239,8 +246,8 @@ final class CatchUps {
 
     /** New entries are in the log; those who are behind have to take them in, too. */
     void appended(List<Entry> entries) {
-        if (!ways.isEmpty() && leads) {
-            loop.catchUpPace().earn(bytes(entries) * ways.size());
+        if (present > 0) {
+            loop.catchUpPace().earn(bytes(entries) * present);
         }
     }
 }

@@ -20,8 +20,10 @@ import io.netty.channel.DefaultEventLoop;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -33,9 +35,12 @@ class CatchUpsTest {
     private static final List<Integer> NODES = List.of(1, 2, 3);
     private static final ShardId SHARD = new ShardId(1, 0);
     private static final long RATE = 1 << 20;
-    private static final int WRITES = 600;
-    private static final long CHANGED_BYTES =
-            (long) WRITES * (Entry.HEADER_SIZE + Blocks.SEALED_SIZE);
+    private static final int WRITES = 800;
+    private static final long ENTRY_BYTES = Entry.HEADER_SIZE + Blocks.SEALED_SIZE;
+    private static final long CHANGED_BYTES = WRITES * ENTRY_BYTES;
+
+    /** So many entries behind, a follower is called in sync and no longer held back. */
+    private static final int IN_SYNC_ENTRIES = 256;
 
     @TempDir Path directory;
 
@@ -47,6 +52,7 @@ class CatchUpsTest {
     private final Map<By, Long> sent = new EnumMap<>(By.class);
 
     private final Map<By, Long> received = new EnumMap<>(By.class);
+    private final Set<Branch> branches = EnumSet.noneOf(Branch.class);
     private final List<CatchUpProgress> seen = new ArrayList<>();
 
     /** Who leads, and a follower that was cut off while the others wrote. */
@@ -66,7 +72,9 @@ class CatchUpsTest {
         public void localMessageDropped() {}
 
         @Override
-        public void branchTaken(Branch branch) {}
+        public void branchTaken(Branch branch) {
+            branches.add(branch);
+        }
 
         @Override
         public void catchUpSent(By by, long bytes) {
@@ -104,6 +112,8 @@ class CatchUpsTest {
         int session = (int) ((ClientReply.Done) leader.replies.getFirst()).value();
         follower.await("all it has", () -> status(follower).applied() == status(leader).applied());
         leader.run(() -> network.cut(follower.number));
+        // What is written while it answers is earned on top of the rate.
+        leader.await("silence", () -> silentNanos(leader, follower) > 2_000_000_000L);
         for (int i = 0; i < WRITES; i += 100) {
             List<ClientRequest> burst = new ArrayList<>();
             for (int k = i; k < i + 100; k++) {
@@ -155,6 +165,14 @@ class CatchUpsTest {
         return node.loop.replicas().getFirst().status();
     }
 
+    private static long silentNanos(TestNode leader, TestNode follower) {
+        return status(leader).followers().stream()
+                .filter(each -> each.node() == follower.number)
+                .findFirst()
+                .orElseThrow()
+                .silentNanos();
+    }
+
     private static ClientRequest write(int request, int session, int block) {
         return new ClientRequest.Write(
                 SHARD,
@@ -185,12 +203,16 @@ class CatchUpsTest {
     }
 
     private void assertPaced(double seconds, By by, TestNode follower) {
-        // What a burst allows comes at once.
-        double atLeast =
-                (CHANGED_BYTES - CatchUpPace.MAX_PART_BYTES) / (double) RATE
-                        - CatchUpPace.BURST_NANOS / 1e9;
+        long free = by == By.ENTRIES ? IN_SYNC_ENTRIES * ENTRY_BYTES : 0;
+        // What a burst allows comes at once, and a part or frame may leave a debt.
+        double atLeast = (CHANGED_BYTES - free) / (double) RATE - 3 * CatchUpPace.BURST_NANOS / 1e9;
         assertThat(seconds).isGreaterThan(atLeast);
-        assertThat(sent.get(by)).isBetween(CHANGED_BYTES, CHANGED_BYTES * 11 / 10);
+        assertThat(sent.get(by)).isGreaterThanOrEqualTo(CHANGED_BYTES);
+        // A follower that hears nothing of its leader for a while, since the machine is busy, gives
+        // up its catch-up by extents; it begins anew.
+        if (!branches.contains(Branch.CATCH_UP_REPEATED)) {
+            assertThat(sent.get(by)).isLessThan(CHANGED_BYTES * 11 / 10);
+        }
         assertThat(received).isEqualTo(sent);
         assertThat(seen).isNotEmpty().allMatch(each -> each.node() == follower.number);
         double shown = 0;
@@ -222,7 +244,7 @@ class CatchUpsTest {
         assertThat(seen)
                 .filteredOn(each -> each.by() == By.EXTENTS && each.totalBytes().isPresent())
                 .isNotEmpty()
-                .allMatch(each -> each.totalBytes().getAsLong() == CHANGED_BYTES);
+                .allMatch(each -> each.totalBytes().getAsLong() >= CHANGED_BYTES);
     }
 
     @Test
