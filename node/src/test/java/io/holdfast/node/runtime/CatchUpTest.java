@@ -126,7 +126,7 @@ class CatchUpTest {
     void percentNeverFallsAndStaysBelowHundredWhateverHappens() {
         for (int seed = 0; seed < 300; seed++) {
             Random random = new Random(seed);
-            long last = 1000 + random.nextInt(1000);
+            long last = 1000 + random.nextLong(1000);
             long has = random.nextInt(1000);
             CatchUp catchUp = new CatchUp(3, has, last);
             double shown = 0;
