@@ -288,8 +288,10 @@ final class ShardDriver {
         Append frame = send.frame();
         long previousEpoch = frame.previousEpoch();
         long previousSequence = frame.previousSequence();
-        if (previousSequence >= send.through()) {
+        // A node that is gone is still probed with each heartbeat: nothing is read or counted for it.
+        if (previousSequence >= send.through() || !loop.links().connected(send.to())) {
             loop.sendToPeer(send.to(), frame);
+            return;
         }
         while (previousSequence < send.through()) {
             int most = catchUps.entriesBytes(send.to(), previousSequence, frame.commit());
