@@ -288,7 +288,7 @@ final class ShardDriver {
         Append frame = send.frame();
         long previousEpoch = frame.previousEpoch();
         long previousSequence = frame.previousSequence();
-        // A node that is gone is still probed with each heartbeat: nothing is read or counted for it.
+        // A node that is gone is probed with each heartbeat: nothing is read or counted for that.
         if (previousSequence >= send.through() || !loop.links().connected(send.to())) {
             loop.sendToPeer(send.to(), frame);
             return;
