@@ -7,6 +7,7 @@ import com.typesafe.config.ConfigObject;
 import com.typesafe.config.ConfigParseOptions;
 import com.typesafe.config.ConfigValue;
 import com.typesafe.config.ConfigValueType;
+import io.holdfast.config.NodeConfig.CatchUp;
 import io.holdfast.config.NodeConfig.Endpoint;
 import io.holdfast.config.NodeConfig.Limits;
 import io.holdfast.config.NodeConfig.Member;
@@ -162,6 +163,7 @@ public final class ConfigLoader {
             node.problem("id", "is not in cluster.nodes: needs one of " + String.join(", ", ids));
         }
         Values scrub = node.section("scrub");
+        Values catchUp = node.section("catch-up");
         Values limits = node.section("limits");
         long segmentBytes = limits.size("segment-size", 16 * MIB, GIB);
         return new NodeConfig(
@@ -173,6 +175,9 @@ public final class ConfigLoader {
                 new Scrub(
                         scrub.size("rate", MIB, 16 * GIB),
                         scrub.periodOrNever("every", Duration.ofHours(1), Duration.ofDays(365))),
+                new CatchUp(
+                        catchUp.size("rate", MIB, 16 * GIB),
+                        catchUp.size("rate-with-clients", MIB, 16 * GIB)),
                 new Limits(
                         segmentBytes,
                         limits.size("checkpoint-size", 16 * MIB, 64 * GIB),

@@ -23,6 +23,7 @@ public record NodeConfig(
         Path dataDirectory,
         Path clusterKeyFile,
         Scrub scrub,
+        CatchUp catchUp,
         Limits limits) {
     public NodeConfig {
         nodes = List.copyOf(nodes);
@@ -81,6 +82,17 @@ public record NodeConfig(
     public record Scrub(long bytesPerSecond, Duration every) {
         /** As where the configuration says nothing. */
         public static final Scrub DEFAULT = new Scrub(32L << 20, Duration.ofDays(7));
+    }
+
+    /**
+     * How fast a node brings followers forward that were away, all of them together.
+     *
+     * @param bytesPerSecond at most
+     * @param bytesPerSecondWithClients at most while clients use the node's replicas
+     */
+    public record CatchUp(long bytesPerSecond, long bytesPerSecondWithClients) {
+        /** As where the configuration says nothing. */
+        public static final CatchUp DEFAULT = new CatchUp(256L << 20, 16L << 20);
     }
 
     /**

@@ -3,6 +3,7 @@ package io.holdfast.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.holdfast.config.NodeConfig.CatchUp;
 import io.holdfast.config.NodeConfig.Endpoint;
 import io.holdfast.config.NodeConfig.Limits;
 import io.holdfast.config.NodeConfig.Scrub;
@@ -71,6 +72,7 @@ class ConfigLoaderTest {
         assertThat(config.limits())
                 .isEqualTo(new Limits(64L << 20, 256L << 20, 128L << 20, 256, 64L << 20, 0));
         assertThat(config.scrub()).isEqualTo(Scrub.DEFAULT);
+        assertThat(config.catchUp()).isEqualTo(CatchUp.DEFAULT);
     }
 
     @Test
@@ -83,6 +85,7 @@ class ConfigLoaderTest {
                                   id = node2, data-directory = /var/lib/holdfast
                                   cluster-key-file = "../secret/key"
                                   scrub { rate = 1G, every = 36h }
+                                  catch-up { rate = 2G, rate-with-clients = 1M }
                                   limits { segment-size = 128 MiB, checkpoint-size = 1G
                                     cache-size = 33554432, nbd-connections = 10
                                     in-flight-size = 32MiB, store-size = 4G }
@@ -96,6 +99,7 @@ class ConfigLoaderTest {
         assertThat(config.limits())
                 .isEqualTo(new Limits(128L << 20, 1L << 30, 32L << 20, 10, 32L << 20, 4L << 30));
         assertThat(config.scrub()).isEqualTo(new Scrub(1L << 30, Duration.ofHours(36)));
+        assertThat(config.catchUp()).isEqualTo(new CatchUp(2L << 30, 1L << 20));
     }
 
     @ParameterizedTest

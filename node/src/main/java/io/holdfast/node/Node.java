@@ -140,7 +140,18 @@ final class Node {
         coordinator = new AtomixCoordinator(config);
         key.requireOpensOneOf(coordinator.catalogue().volumes());
         Parts parts = new Parts(key);
-        loop = new DataLoop(thread, self, nodes, store, Timing.DEFAULT, metrics.runtime(), parts);
+        loop =
+                new DataLoop(
+                        thread,
+                        self,
+                        nodes,
+                        store,
+                        Timing.DEFAULT,
+                        new DataLoop.CatchUpRates(
+                                config.catchUp().bytesPerSecond(),
+                                config.catchUp().bytesPerSecondWithClients()),
+                        metrics.runtime(),
+                        parts);
         links = Objects.requireNonNull(parts.links);
         exports = Objects.requireNonNull(parts.exports);
         keeper = new ReplicaKeeper(loop, store, self, Timing.DEFAULT);

@@ -86,9 +86,46 @@ public record StatusDocument(List<NodeLine> nodes, List<VolumeLine> volumes) {
      *
      * @param node id
      * @param applied sequence up to which its map is; null: not known, it is offline
+     * @param catchUp how far it is, if it is catching up and its leader says so; else null
      */
     public record ReplicaLine(
-            String node, ReplicaRole role, ReplicaState state, @Nullable Long applied) {}
+            String node,
+            ReplicaRole role,
+            ReplicaState state,
+            @Nullable Long applied,
+            @Nullable CatchUpLine catchUp) {}
+
+    /**
+     * How far a replica is that catches up.
+     *
+     * @param percent 0 to 99.9; never falls while the same node leads
+     * @param doneBytes sent to it and taken in
+     * @param totalBytes these and what is left, an estimate that grows with what clients write;
+     *     null: not known yet
+     * @param bytesPerSecond over the last seconds
+     * @param secondsLeft null: not known, or what is left does not become less
+     */
+    public record CatchUpLine(
+            CatchUpKind by,
+            double percent,
+            long doneBytes,
+            @Nullable Long totalBytes,
+            long bytesPerSecond,
+            @Nullable Long secondsLeft) {}
+
+    /** What a replica gets that catches up. */
+    public enum CatchUpKind {
+        /** The blocks that were written while it was away, as they are now. */
+        EXTENTS,
+        /** The writes, one by one. */
+        ENTRIES;
+
+        @JsonValue
+        @Override
+        public String toString() {
+            return jsonName(this);
+        }
+    }
 
     /** How a node is. */
     public enum NodeState {

@@ -70,6 +70,7 @@ final class StatusTables {
                 new Table(
                         "VOLUME", "SHARD", "LEADER", "EPOCH", "COMMIT", "REPLICA", "ROLE", "STATE",
                         "APPLIED");
+        StringBuilder catchUps = new StringBuilder();
         for (VolumeLine volume : volumes) {
             for (ShardLine shard : volume.shards()) {
                 boolean first = true;
@@ -84,11 +85,21 @@ final class StatusTables {
                             replica.role(),
                             replica.state(),
                             orDash(replica.applied()));
+                    if (replica.catchUp() != null) {
+                        catchUps.append(volume.name())
+                                .append(" shard ")
+                                .append(shard.index())
+                                .append(" to ")
+                                .append(replica.node())
+                                .append(": ")
+                                .append(CatchUpText.of(replica.catchUp()))
+                                .append('\n');
+                    }
                     first = false;
                 }
             }
         }
-        return table.text();
+        return table.text() + catchUps;
     }
 
     /** Ids of the nodes that hold a copy, with commas. */

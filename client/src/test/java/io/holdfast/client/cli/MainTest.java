@@ -94,6 +94,7 @@ class MainTest {
                         VOLUME  SHARD  LEADER  EPOCH  COMMIT  REPLICA  ROLE     STATE        APPLIED
                         data    0      node1   3      8123    node1    leader   in-sync      8123
                                                               node2    learner  catching-up  17
+                        data shard 0 to node2: [=======>............] 37.2% (3.8/10.0 GiB) 112.0 MiB/s, 55 s left
                         """);
 
         assertThat(run("volume delete data --yes")).isZero();
@@ -324,6 +325,7 @@ class MainTest {
                                                         "node1",
                                                         ReplicaRole.FOLLOWER,
                                                         ReplicaState.OFFLINE,
+                                                        null,
                                                         null)))));
         NodeLine failed =
                 new NodeLine(

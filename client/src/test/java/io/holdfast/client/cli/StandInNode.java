@@ -12,6 +12,8 @@ import io.holdfast.client.admin.ScrubDocument.State;
 import io.holdfast.client.admin.ScrubDocument.VolumeScrub;
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
+import io.holdfast.client.admin.StatusDocument.CatchUpKind;
+import io.holdfast.client.admin.StatusDocument.CatchUpLine;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
 import io.holdfast.client.admin.StatusDocument.NodeLine;
 import io.holdfast.client.admin.StatusDocument.NodeState;
@@ -231,12 +233,20 @@ final class StandInNode implements AutoCloseable {
                                                 "node1",
                                                 ReplicaRole.LEADER,
                                                 ReplicaState.IN_SYNC,
-                                                8123L),
+                                                8123L,
+                                                null),
                                         new ReplicaLine(
                                                 "node2",
                                                 ReplicaRole.LEARNER,
                                                 ReplicaState.CATCHING_UP,
-                                                17L)))));
+                                                17L,
+                                                new CatchUpLine(
+                                                        CatchUpKind.EXTENTS,
+                                                        37.2,
+                                                        4080218931L,
+                                                        10737418240L,
+                                                        117440512,
+                                                        55L))))));
     }
 
     private static void reply(HttpExchange exchange, int status, Object body) throws IOException {

@@ -185,10 +185,13 @@ final class ClusterStatus implements AutoCloseable {
                                 id,
                                 role,
                                 seen == null ? own.state() : seen.state(),
-                                own.applied()));
+                                own.applied(),
+                                seen == null ? null : seen.catchUp()));
             } else {
                 // What the leader last heard of it may be behind, or ahead after a power loss.
-                replicas.add(new ReplicaLine(id, ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null));
+                replicas.add(
+                        new ReplicaLine(
+                                id, ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null, null));
             }
         }
         return new ShardLine(

@@ -2,6 +2,8 @@ package io.holdfast.node.admin;
 
 import io.holdfast.client.admin.StatusDocument;
 import io.holdfast.client.admin.StatusDocument.AttachMode;
+import io.holdfast.client.admin.StatusDocument.CatchUpKind;
+import io.holdfast.client.admin.StatusDocument.CatchUpLine;
 import io.holdfast.client.admin.StatusDocument.DurabilityMode;
 import io.holdfast.client.admin.StatusDocument.NodeLine;
 import io.holdfast.client.admin.StatusDocument.NodeState;
@@ -25,6 +27,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
@@ -136,7 +139,8 @@ final class LocalStatus {
                         idOf(status.node()),
                         roleOf(replica),
                         stateOf(replica),
-                        replica.outOfService() ? null : status.applied()));
+                        replica.outOfService() ? null : status.applied(),
+                        null));
         // What a leader knew when its disk failed is of the past.
         for (Follower follower :
                 replica.outOfService() ? List.<Follower>of() : status.followers()) {
@@ -151,7 +155,8 @@ final class LocalStatus {
                             },
                             follower.state() == ReplicaStatus.State.OFFLINE
                                     ? null
-                                    : follower.applied()));
+                                    : follower.applied(),
+                            catchUp(replica, follower)));
         }
         lines.sort(Comparator.comparing(ReplicaLine::node));
         return new ShardLine(
@@ -160,6 +165,31 @@ final class LocalStatus {
                 status.promised(),
                 replica.outOfService() ? null : status.commit(),
                 lines);
+    }
+
+    private static @Nullable CatchUpLine catchUp(ReplicaView replica, Follower follower) {
+        if (follower.state() != ReplicaStatus.State.CATCHING_UP) {
+            return null;
+        }
+        return replica.catchUps().stream()
+                .filter(progress -> progress.node() == follower.node())
+                .map(progress ->
+                        new CatchUpLine(
+                                switch (progress.by()) {
+                                    case EXTENTS -> CatchUpKind.EXTENTS;
+                                    case ENTRIES -> CatchUpKind.ENTRIES;
+                                },
+                                progress.percent(),
+                                progress.doneBytes(),
+                                orNull(progress.totalBytes()),
+                                progress.bytesPerSecond(),
+                                orNull(progress.secondsLeft())))
+                .findFirst()
+                .orElse(null);
+    }
+
+    private static @Nullable Long orNull(OptionalLong value) {
+        return value.isPresent() ? value.getAsLong() : null;
     }
 
     private static ReplicaRole roleOf(ReplicaView replica) {

@@ -10,6 +10,8 @@ import io.holdfast.node.replica.Branch;
 import io.holdfast.node.replica.Effect;
 import io.holdfast.node.replica.ReplicaStatus;
 import io.holdfast.node.replica.ReplicaStatus.Follower;
+import io.holdfast.node.runtime.CatchUpProgress;
+import io.holdfast.node.runtime.CatchUpProgress.By;
 import io.holdfast.node.runtime.DataLoop;
 import io.holdfast.node.runtime.DataLoop.ReplicaView;
 import io.holdfast.node.runtime.RuntimeObserver;
@@ -81,6 +83,12 @@ public final class Metrics implements AutoCloseable {
     private final MultiGauge epoch = multi("holdfast.replica.epoch", "Newest epoch followed");
     private final MultiGauge behind =
             multi("holdfast.follower.lag", "Entries a follower lacks, as its leader sees it");
+    private final MultiGauge caughtUp =
+            multi("holdfast.follower.catchup.percent", "How far a follower that is behind is");
+    private final MultiGauge catchUpRate =
+            multi(
+                    "holdfast.follower.catchup.rate",
+                    "Bytes per second that bring a follower forward");
 
     /** An empty registry with what the JVM tells of itself. */
     public Metrics() {
@@ -129,7 +137,27 @@ public final class Metrics implements AutoCloseable {
                             .tag("branch", branch.name().toLowerCase(Locale.ROOT))
                             .register(registry));
         }
+        Map<By, Counter> catchUpSent =
+                byKind(
+                        "holdfast.catchup.sent.bytes",
+                        "Bytes sent to followers that are behind: extents, and entries that a"
+                                + " majority held already");
+        Map<By, Counter> catchUpReceived =
+                byKind(
+                        "holdfast.catchup.received.bytes",
+                        "Bytes of extents, and of entries that a majority held already, received"
+                                + " from leaders");
         return new RuntimeObserver() {
+            @Override
+            public void catchUpSent(By by, long bytes) {
+                requireNonNull(catchUpSent.get(by)).increment((double) bytes);
+            }
+
+            @Override
+            public void catchUpReceived(By by, long bytes) {
+                requireNonNull(catchUpReceived.get(by)).increment((double) bytes);
+            }
+
             @Override
             public void journalWritten(long nanos) {
                 written.record(nanos, TimeUnit.NANOSECONDS);
@@ -157,6 +185,14 @@ public final class Metrics implements AutoCloseable {
                 requireNonNull(branches.get(branch)).increment();
             }
         };
+    }
+
+    private Map<By, Counter> byKind(String name, String description) {
+        Map<By, Counter> counters = new EnumMap<>(By.class);
+        for (By by : By.values()) {
+            counters.put(by, counter(name, description, "by", by.name().toLowerCase(Locale.ROOT)));
+        }
+        return counters;
     }
 
     /** Observer of the NBD server. */
@@ -444,6 +480,21 @@ public final class Metrics implements AutoCloseable {
             }
         }
         behind.register(rows, true);
+        refreshCatchUps(replicas);
+    }
+
+    private void refreshCatchUps(List<ReplicaView> replicas) {
+        List<Row<?>> percents = new ArrayList<>();
+        List<Row<?>> rates = new ArrayList<>();
+        for (ReplicaView view : replicas) {
+            for (CatchUpProgress each : view.catchUps()) {
+                Tags tags = tags(view).and("follower", String.valueOf(each.node()));
+                percents.add(Row.of(tags, each.percent()));
+                rates.add(Row.of(tags, (double) each.bytesPerSecond()));
+            }
+        }
+        caughtUp.register(percents, true);
+        catchUpRate.register(rates, true);
     }
 
     private static void set(

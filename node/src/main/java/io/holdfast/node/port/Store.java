@@ -118,6 +118,14 @@ public interface Store extends AutoCloseable {
     void extents(ShardId shard, long since, Cursor from, int maxBytes, Consumer<Extents> done);
 
     /**
+     * How many bytes of entries {@link #extents} would give from the map's start to its end, about:
+     * for people. No block is read.
+     *
+     * @param done not called when the shard is gone, or the store has failed
+     */
+    void extentBytes(ShardId shard, long since, LongConsumer done);
+
+    /**
      * Reads what the map holds from a place on, about {@code maxBytes} of it, and verifies the
      * records. For scrubs: no reader waits for it, and one such call at a time is worked on.
      *

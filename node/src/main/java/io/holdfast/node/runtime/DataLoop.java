@@ -73,6 +73,7 @@ public final class DataLoop implements PeerLinks.Receiver {
     private final PeerLinks links;
     private final LocalClients clients;
     private final GoneNodes goneNodes;
+    private final CatchUpPace catchUpPace;
 
     /** Running process of each node, as it said when it connected; this node's own included. */
     private final Map<Integer, Long> incarnations = new TreeMap<>();
@@ -93,6 +94,8 @@ public final class DataLoop implements PeerLinks.Receiver {
     private @Nullable Exception storeFailure;
     private @Nullable ScrubReceiver scrub;
     private long clientRequests;
+    private long clientRequestsSeen;
+    private long nextClientsLookNanos = Long.MIN_VALUE;
 
     /** As the replicas were told. */
     private Room room = Room.ENOUGH;
@@ -107,8 +110,32 @@ public final class DataLoop implements PeerLinks.Receiver {
      * A replica of this node, for people and metrics.
      *
      * @param outOfService its disk has failed
+     * @param catchUps of followers that are behind, while it leads
      */
-    public record ReplicaView(ShardId shard, ReplicaStatus status, boolean outOfService) {}
+    public record ReplicaView(
+            ShardId shard,
+            ReplicaStatus status,
+            boolean outOfService,
+            List<CatchUpProgress> catchUps) {
+        public ReplicaView {
+            catchUps = List.copyOf(catchUps);
+        }
+    }
+
+    /**
+     * How fast this node brings followers forward, all together.
+     *
+     * @param bytesPerSecond at most
+     * @param bytesPerSecondWithClients while clients use replicas of this node
+     */
+    public record CatchUpRates(long bytesPerSecond, long bytesPerSecondWithClients) {
+        public CatchUpRates {
+            if (bytesPerSecond < 1 || bytesPerSecondWithClients < 1) {
+                throw new IllegalArgumentException(
+                        bytesPerSecond + " " + bytesPerSecondWithClients);
+            }
+        }
+    }
 
     /** Who hears what nodes say of their replicas beside the replication: the scrub. */
     public interface ScrubReceiver {
@@ -147,12 +174,14 @@ public final class DataLoop implements PeerLinks.Receiver {
             List<Integer> nodes,
             Store store,
             Timing timing,
+            CatchUpRates catchUpRates,
             RuntimeObserver observer,
             Parts parts) {
         this.thread = thread;
         this.self = self;
         this.store = store;
         this.timing = timing;
+        this.catchUpPace = new CatchUpPace(catchUpRates, System.nanoTime());
         this.observer = observer;
         this.goneNodes = new GoneNodes(nodes.stream().filter(node -> node != self).toList());
         this.links = parts.links(this);
@@ -224,7 +253,7 @@ public final class DataLoop implements PeerLinks.Receiver {
         long now = System.nanoTime();
         List<ReplicaView> views = new ArrayList<>();
         for (ShardDriver driver : drivers.values()) {
-            views.add(new ReplicaView(driver.shard(), driver.status(now), driver.isOutOfService()));
+            views.add(view(driver, now));
         }
         return views;
     }
@@ -232,9 +261,15 @@ public final class DataLoop implements PeerLinks.Receiver {
     /** The replica of a shard here; null: there is none. */
     public @Nullable ReplicaView replica(ShardId shard) {
         ShardDriver driver = drivers.get(shard);
-        return driver == null
-                ? null
-                : new ReplicaView(shard, driver.status(System.nanoTime()), driver.isOutOfService());
+        return driver == null ? null : view(driver, System.nanoTime());
+    }
+
+    private static ReplicaView view(ShardDriver driver, long nowNanos) {
+        return new ReplicaView(
+                driver.shard(),
+                driver.status(nowNanos),
+                driver.isOutOfService(),
+                driver.catchUps());
     }
 
     /** Why the store can no longer be used; null: it can. */
@@ -360,6 +395,7 @@ public final class DataLoop implements PeerLinks.Receiver {
 
     private void tick() {
         checkRoom();
+        checkClients();
         tellAll(new Event.Tick());
     }
 
@@ -385,6 +421,15 @@ public final class DataLoop implements PeerLinks.Receiver {
         tellAll(new Event.RoomChanged(now));
     }
 
+    private void checkClients() {
+        long now = System.nanoTime();
+        if (now >= nextClientsLookNanos) {
+            nextClientsLookNanos = now + CatchUps.LOOK_NANOS;
+            catchUpPace.clients(clientRequests != clientRequestsSeen, now);
+            clientRequestsSeen = clientRequests;
+        }
+    }
+
     private void checkGone(Map<Integer, NodeState> gossip) {
         for (int dead : goneNodes.newlyDead(gossip, System.nanoTime())) {
             LOG.warn("node {} is dead to us: its clients' claims may be broken", dead);
@@ -399,6 +444,15 @@ public final class DataLoop implements PeerLinks.Receiver {
     }
 
     // What drivers call.
+
+    CatchUpPace catchUpPace() {
+        return catchUpPace;
+    }
+
+    /** A node that has said nothing for this long may be gone. */
+    long silenceNanos() {
+        return timing.silenceNanos();
+    }
 
     long nanoTime() {
         return System.nanoTime();

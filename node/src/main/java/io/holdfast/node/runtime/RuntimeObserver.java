@@ -21,6 +21,17 @@ public interface RuntimeObserver {
     /** A replica took a rare branch. */
     void branchTaken(Branch branch);
 
+    /**
+     * Something has been sent to a follower that is behind: extents, or entries that a majority
+     * held already.
+     *
+     * @param bytes of entries with their headers
+     */
+    void catchUpSent(CatchUpProgress.By by, long bytes);
+
+    /** The same has arrived here, whether it was of use or not. */
+    void catchUpReceived(CatchUpProgress.By by, long bytes);
+
     /** Reports nothing. */
     RuntimeObserver NONE =
             new RuntimeObserver() {
@@ -38,5 +49,11 @@ public interface RuntimeObserver {
 
                 @Override
                 public void branchTaken(Branch branch) {}
+
+                @Override
+                public void catchUpSent(CatchUpProgress.By by, long bytes) {}
+
+                @Override
+                public void catchUpReceived(CatchUpProgress.By by, long bytes) {}
             };
 }

@@ -8,6 +8,7 @@ import io.holdfast.node.replica.Event;
 import io.holdfast.node.replica.HardState;
 import io.holdfast.node.replica.Replica;
 import io.holdfast.node.replica.ReplicaStatus;
+import io.holdfast.node.runtime.CatchUpProgress.By;
 import io.holdfast.proto.peer.ClientReply;
 import io.holdfast.proto.peer.ClientRequest;
 import io.holdfast.proto.peer.Entry;
@@ -46,9 +47,6 @@ final class ShardDriver {
     /** Payload of entries in one Append frame; one entry at least. */
     static final int APPEND_BYTES = 1 << 20;
 
-    /** Payload of one InstallExtents. */
-    static final int EXTENTS_BYTES = 1 << 20;
-
     /**
      * Tickets kept apart while they wait for a sync that nobody asked for. Beyond, they are merged:
      * the replica learns a little later that they are durable.
@@ -60,6 +58,7 @@ final class ShardDriver {
     private final Store store;
     private final Store.Owner owner;
     private final DataLoop loop;
+    private final CatchUps catchUps;
     private final ArrayDeque<Ticket> unwritten = new ArrayDeque<>();
     private final ArrayDeque<Ticket> unsynced = new ArrayDeque<>();
     private boolean touched;
@@ -99,6 +98,7 @@ final class ShardDriver {
         this.store = store;
         this.owner = owner;
         this.loop = loop;
+        catchUps = new CatchUps(shard, store, loop);
     }
 
     /**
@@ -174,16 +174,25 @@ final class ShardDriver {
         outOfService = true;
         unwritten.clear();
         unsynced.clear();
+        catchUps.leads(false);
     }
 
     ReplicaStatus status(long nowNanos) {
         return replica.status(nowNanos);
     }
 
+    /** How far the followers are that this replica, the leader, brings forward. */
+    List<CatchUpProgress> catchUps() {
+        return catchUps.progress();
+    }
+
     /** Steps the replica and carries out what it wants. */
     void step(Event event) {
         if (outOfService) {
             return;
+        }
+        if (event instanceof Event.FromPeer(int _, ReplicaMessage message)) {
+            countCatchUp(message);
         }
         if (stepping) {
             throw new IllegalStateException("stepped from inside a step: " + shard + " " + event);
@@ -199,9 +208,27 @@ final class ShardDriver {
         } finally {
             stepping = false;
         }
+        if (event instanceof Event.Tick && catchUps.isDue(loop.nanoTime())) {
+            long now = loop.nanoTime();
+            catchUps.look(replica.status(now), loop.silenceNanos(), now);
+        }
         if (!(event instanceof Event.TurnEnd) && !touched) {
             touched = true;
             loop.touched(this);
+        }
+    }
+
+    private void countCatchUp(ReplicaMessage message) {
+        if (message instanceof ReplicaMessage.InstallExtents part) {
+            loop.observer().catchUpReceived(By.EXTENTS, CatchUps.bytes(part.extents()));
+        } else if (message instanceof Append append) {
+            long bytes = 0;
+            for (Entry entry : append.entries()) {
+                bytes += entry.sequence() <= append.commit() ? entry.sizeBytes() : 0;
+            }
+            if (bytes > 0) {
+                loop.observer().catchUpReceived(By.ENTRIES, bytes);
+            }
         }
     }
 
@@ -215,6 +242,7 @@ final class ShardDriver {
         switch (effect) {
             case Effect.Persist persist -> {
                 store.append(shard, persist.entries(), persist.state());
+                catchUps.appended(persist.entries());
                 Kind kind = persist.sync() ? Kind.SYNC : Kind.WRITE;
                 await(new Ticket(persist.ticket(), kind, persist.thenSend()));
             }
@@ -226,14 +254,17 @@ final class ShardDriver {
             case Effect.ReadBlocks read -> readBlocks(read.origin(), read.request());
             case Effect.SendCopy send -> sendCopy(send.to(), send.fetch());
             case Effect.TakeCopy take -> takeCopy(take);
-            case Effect.SendExtents send -> sendExtents(send);
+            case Effect.SendExtents send -> catchUps.sendExtents(send);
             case Effect.StoreExtents extents -> {
                 store.appendMoved(shard, extents.extents());
                 await(new Ticket(extents.ticket(), Kind.WRITE, extents.thenSend()));
             }
             case Effect.InstallBase base -> installBase(base);
             case Effect.StartOver over -> startOver(over.state());
-            case Effect.Announce announce -> loop.announced(this, announce);
+            case Effect.Announce announce -> {
+                catchUps.leads(announce.role() == Effect.Role.LEADER);
+                loop.announced(this, announce);
+            }
         }
     }
 
@@ -257,12 +288,23 @@ final class ShardDriver {
         Append frame = send.frame();
         long previousEpoch = frame.previousEpoch();
         long previousSequence = frame.previousSequence();
-        if (previousSequence >= send.through()) {
+        // A node that is gone is probed with each heartbeat: nothing is read or counted for that.
+        if (previousSequence >= send.through() || !loop.links().connected(send.to())) {
             loop.sendToPeer(send.to(), frame);
+            return;
         }
         while (previousSequence < send.through()) {
+            int most = catchUps.entriesBytes(send.to(), previousSequence, frame.commit());
+            if (most == 0) {
+                holdBack(send, previousEpoch, previousSequence);
+                return;
+            }
             List<Entry> entries =
-                    store.log(shard, previousSequence + 1, send.through(), APPEND_BYTES);
+                    store.log(
+                            shard,
+                            previousSequence + 1,
+                            send.through(),
+                            Math.min(most, APPEND_BYTES));
             if (entries.isEmpty()) {
                 loop.later(this, new Event.EntriesGone(send.to()));
                 return;
@@ -281,8 +323,31 @@ final class ShardDriver {
                             isLast && frame.promote(),
                             frame.sentNanos(),
                             entries));
+            catchUps.sent(send.to(), entries, frame.commit());
             previousEpoch = last.epoch();
             previousSequence = last.sequence();
+        }
+    }
+
+    /**
+     * The rest has to wait for its pace; the follower still hears from its leader. Its answer says
+     * what it lacks.
+     */
+    private void holdBack(Effect.SendEntries send, long previousEpoch, long previousSequence) {
+        Append frame = send.frame();
+        if (previousSequence == frame.previousSequence()) {
+            loop.sendToPeer(
+                    send.to(),
+                    new Append(
+                            shard,
+                            frame.epoch(),
+                            previousEpoch,
+                            previousSequence,
+                            frame.commit(),
+                            0,
+                            false,
+                            frame.sentNanos(),
+                            List.of()));
         }
     }
 
@@ -387,29 +452,6 @@ final class ShardDriver {
                     block,
                     place);
         }
-    }
-
-    private void sendExtents(Effect.SendExtents send) {
-        store.extents(
-                shard,
-                send.since(),
-                send.from(),
-                EXTENTS_BYTES,
-                part -> {
-                    if (outOfService) {
-                        return;
-                    }
-                    loop.sendToPeer(
-                            send.to(),
-                            new ReplicaMessage.InstallExtents(
-                                    shard,
-                                    send.epoch(),
-                                    send.baseSequence(),
-                                    send.from(),
-                                    part.next(),
-                                    part.done(),
-                                    part.moved()));
-                });
     }
 
     private void installBase(Effect.InstallBase base) {

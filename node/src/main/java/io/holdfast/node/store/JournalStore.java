@@ -117,8 +117,11 @@ public final class JournalStore implements Store {
     private long entriesSinceCheckpoint;
     private final boolean tailWasCut;
     private boolean isOpen;
-    private boolean failed;
-    private boolean closed;
+
+    /** Asked by walks on their threads, too, as is {@link #closed}. */
+    private volatile boolean failed;
+
+    private volatile boolean closed;
 
     /**
      * Opens the store in {@code directory}, which is made if it does not exist.
@@ -778,6 +781,16 @@ public final class JournalStore implements Store {
     }
 
     @Override
+    public void extentBytes(ShardId id, long since, LongConsumer done) {
+        ShardStore shard = shards.get(id);
+        if (shard == null || failed || closed) {
+            return;
+        }
+        // Not on a reader's thread: it takes seconds for a large map, and clients wait for readers.
+        new MapMeasure(shard, since, walkParts(scrubbing)).start(done);
+    }
+
+    @Override
     public void verify(
             ShardId id, Cursor from, Cursor to, int maxBytes, Consumer<@Nullable Verified> done) {
         ShardStore shard = shards.get(id);
@@ -796,18 +809,12 @@ public final class JournalStore implements Store {
     }
 
     private MapWalk walk(ShardStore shard, MapWalk.Range range, Executor thread) {
-        return new MapWalk(
-                shard,
-                range,
-                new MapWalk.Parts(
-                        map,
-                        database,
-                        segments,
-                        journal,
-                        thread,
-                        loop,
-                        () -> failed || closed,
-                        this::fail));
+        return new MapWalk(shard, range, walkParts(thread));
+    }
+
+    private MapWalk.Parts walkParts(Executor thread) {
+        return new MapWalk.Parts(
+                map, database, segments, journal, thread, loop, () -> failed || closed, this::fail);
     }
 
     /**

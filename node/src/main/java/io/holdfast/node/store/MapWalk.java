@@ -47,7 +47,7 @@ final class MapWalk {
         }
     }
 
-    private record PageId(int layer, long number) {}
+    record PageId(int layer, long number) {}
 
     /**
      * Which part of a map.
@@ -194,9 +194,11 @@ final class MapWalk {
         }
         Set<PageId> inMemory = new HashSet<>();
         List<Piece> newer = new ArrayList<>();
-        parts.map.pages(shard.map, page -> takePage(page, inMemory, newer));
+        takePages(inMemory, newer);
+        Cursor end = stop;
         found.removeIf(each ->
-                inMemory.contains(new PageId(each.layer, each.extent.start >> ExtentPage.SHIFT)));
+                inMemory.contains(new PageId(each.layer, each.extent.start >> ExtentPage.SHIFT))
+                        || (end != null && isAtOrAfter(each.layer, each.extent.start, end)));
         found.addAll(newer);
         found.sort(
                 Comparator.<Piece>comparingInt(each -> each.layer)
@@ -206,25 +208,54 @@ final class MapWalk {
         read(purpose, next);
     }
 
-    private void takePage(ExtentPage page, Set<PageId> inMemory, List<Piece> newer) {
+    /**
+     * Takes pages in memory until the part is full: all that differ from the database may lie
+     * behind the cursor, and copying them for each part anew would hold up the loop.
+     */
+    private void takePages(Set<PageId> inMemory, List<Piece> newer) {
+        List<ExtentPage> pages = new ArrayList<>();
+        parts.map.pages(
+                shard.map,
+                page -> {
+                    if (isInRange(page)) {
+                        pages.add(page);
+                    }
+                });
+        pages.sort(
+                Comparator.<ExtentPage>comparingInt(page -> page.layer)
+                        .thenComparingLong(page -> page.number));
+        long bytes = 0;
+        for (ExtentPage page : pages) {
+            if (bytes >= range.maxBytes) {
+                stop = new Cursor(page.layer, page.firstBlock());
+                return;
+            }
+            inMemory.add(new PageId(page.layer, page.number));
+            bytes += takePage(page, newer);
+        }
+    }
+
+    private boolean isInRange(ExtentPage page) {
         long first = page.firstBlock();
-        if (!isAtOrAfter(page.layer, first + ExtentPage.BLOCKS - 1, range.from)) {
-            return; // earlier parts had it; without this each part would look at all extents again
-        }
         Cursor end = stop;
-        if (range.isBeyond(page.layer, first)
-                || (end != null && isAtOrAfter(page.layer, first, end))) {
-            return;
-        }
-        inMemory.add(new PageId(page.layer, page.number));
+        // Earlier parts had what is before the cursor.
+        return isAtOrAfter(page.layer, first + ExtentPage.BLOCKS - 1, range.from)
+                && !range.isBeyond(page.layer, first)
+                && (end == null || !isAtOrAfter(page.layer, first, end));
+    }
+
+    private long takePage(ExtentPage page, List<Piece> newer) {
+        long bytes = 0;
         Extent extent = new Extent();
         for (int i = 0; i < page.size(); i++) {
             page.get(i, extent);
-            extent.start += first;
+            extent.start += page.firstBlock();
             if (wanted(page.layer, extent)) {
                 newer.add(copy(page.layer, extent));
+                bytes += bytes(extent);
             }
         }
+        return bytes;
     }
 
     /**

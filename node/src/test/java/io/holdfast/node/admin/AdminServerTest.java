@@ -80,6 +80,7 @@ class AdminServerTest {
                         directory,
                         directory.resolve("key"),
                         NodeConfig.Scrub.DEFAULT,
+                        NodeConfig.CatchUp.DEFAULT,
                         new Limits(4 << 20, 16 << 20, 1 << 20, 10, 1 << 20, 0));
         health = new NodeHealth(node.loop, coordinator, 1, () -> keyDisputed);
         scrubber =
@@ -367,7 +368,8 @@ class AdminServerTest {
         assertThat(shard.commit()).isNull();
         assertThat(shard.replicas())
                 .containsExactly(
-                        new ReplicaLine("node1", ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null));
+                        new ReplicaLine(
+                                "node1", ReplicaRole.FOLLOWER, ReplicaState.OFFLINE, null, null));
         ShardLine local =
                 get("/v1/local", StatusDocument.class).volumes().getFirst().shards().getFirst();
         assertThat(local.leader()).isNull();

@@ -53,6 +53,7 @@ final class TestNodes {
                 data,
                 data.resolve("key"),
                 NodeConfig.Scrub.DEFAULT,
+                NodeConfig.CatchUp.DEFAULT,
                 new NodeConfig.Limits(1, 1, 1, 1, 1, 0));
     }
 }

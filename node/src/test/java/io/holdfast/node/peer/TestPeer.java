@@ -184,6 +184,7 @@ final class TestPeer implements AutoCloseable {
                 Path.of("unused"),
                 Path.of("unused"),
                 NodeConfig.Scrub.DEFAULT,
+                NodeConfig.CatchUp.DEFAULT,
                 new Limits(1, 1, 1, 1, 1, 0));
     }
 }

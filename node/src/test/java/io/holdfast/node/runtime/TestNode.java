@@ -60,6 +60,25 @@ public final class TestNode {
             EventLoop eventLoop,
             MemoryNetwork network)
             throws IOException {
+        this(
+                number,
+                nodes,
+                directory,
+                eventLoop,
+                network,
+                new DataLoop.CatchUpRates(1L << 30, 1L << 30),
+                RuntimeObserver.NONE);
+    }
+
+    TestNode(
+            int number,
+            List<Integer> nodes,
+            Path directory,
+            EventLoop eventLoop,
+            MemoryNetwork network,
+            DataLoop.CatchUpRates catchUpRates,
+            RuntimeObserver observer)
+            throws IOException {
         this.number = number;
         this.broken = new AtomicReference<>();
         thread = new DataThread(eventLoop, broken::set);
@@ -75,7 +94,8 @@ public final class TestNode {
                         nodes,
                         store,
                         TIMING,
-                        RuntimeObserver.NONE,
+                        catchUpRates,
+                        observer,
                         new DataLoop.Parts() {
                             @Override
                             public PeerLinks links(PeerLinks.Receiver receiver) {
