@@ -361,6 +361,8 @@ public final class DataLoop implements PeerLinks.Receiver {
     private void tick() {
         checkRoom();
         tellAll(new Event.Tick());
+        // The store gives room back in its own time, also when the last replica is gone.
+        scheduleTurn();
     }
 
     private void checkRoom() {
