@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -48,7 +49,7 @@ class GiveBackTest {
     /** Real threads, and a clock that stands unless it is moved on. */
     private final class Clock implements Threads {
         private final AtomicInteger busy = new AtomicInteger();
-        private volatile long nanos = 1_000;
+        private final AtomicLong nanos = new AtomicLong(1_000);
 
         @Override
         public ExecutorService one(String name) {
@@ -67,7 +68,7 @@ class GiveBackTest {
 
         @Override
         public long nanoTime() {
-            return nanos;
+            return nanos.get();
         }
     }
 
@@ -179,9 +180,9 @@ class GiveBackTest {
 
     /** The same, until a condition holds; whether it did. */
     private boolean turnsUntil(JournalStore store, Duration time, BooleanSupplier condition) {
-        long end = clock.nanos + time.toNanos();
-        while (clock.nanos < end && !condition.getAsBoolean()) {
-            clock.nanos += TICK.toNanos();
+        long end = clock.nanos.get() + time.toNanos();
+        while (clock.nanos.get() < end && !condition.getAsBoolean()) {
+            clock.nanos.addAndGet(TICK.toNanos());
             store.turnEnded();
             loop.drain();
             // What threads do takes none of the clock's time.

@@ -201,8 +201,7 @@ class ShardDropTest {
                 p99(during) / 1000,
                 before[before.length - 1] / 1000,
                 during[during.length - 1] / 1000);
-        assertThat(p99(during))
-                .isLessThan(MOST_TIMES_SLOWER * Math.max(NOISE_NANOS, p99(before)));
+        assertThat(p99(during)).isLessThan(MOST_TIMES_SLOWER * Math.max(NOISE_NANOS, p99(before)));
         finish(store);
         store.close();
         assertSoundOnDisk();
@@ -228,7 +227,7 @@ class ShardDropTest {
     /** The real database, whose process ends around a commit. */
     private static final class EndingRows implements Rows {
         private final Rows real;
-        @Nullable Moment end;
+        volatile @Nullable Moment end;
 
         EndingRows(Path directory) throws IOException {
             real = new RocksRows(directory);
@@ -262,8 +261,7 @@ class ShardDropTest {
                 }
 
                 @Override
-                public void deleteRange(Family family, byte[] from, byte[] to)
-                        throws IOException {
+                public void deleteRange(Family family, byte[] from, byte[] to) throws IOException {
                     batch.deleteRange(family, from, to);
                 }
 
