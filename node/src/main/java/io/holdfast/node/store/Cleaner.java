@@ -80,14 +80,14 @@ final class Cleaner implements AutoCloseable {
      */
     static final long SETTLED_NANOS = 5_000_000_000L;
 
-    /** Bytes of such segments per second; a part of 1 in {@link #BUSY_FRACTION} of it ... */
-    static final long SETTLED_BYTES_PER_SECOND = 64L << 20;
+    /** 64 MiB of such segments per second; a part of 1 in {@link #BUSY_FRACTION} of it ... */
+    private static final double SETTLED_BYTES_PER_NANO = (64 << 20) / 1e9;
 
     /** ... in turns in which clients append. */
-    static final int BUSY_FRACTION = 4;
+    private static final int BUSY_FRACTION = 4;
 
     /** How often such segments are looked for in vain. */
-    static final long LOOK_NANOS = 1_000_000_000L;
+    private static final long LOOK_NANOS = 1_000_000_000L;
 
     /** Most bytes of the victim that one step deals with. */
     static final int STEP_BYTES = 512 << 10;
@@ -264,11 +264,12 @@ final class Cleaner implements AutoCloseable {
             earned = 0;
         } else if (current != null) {
             double live = current.livePart();
-            double more =
-                    appendedBytes * now.pace / Math.max(1 - MOST_LIVE, 1 - live)
-                            + passed
-                                    * (SETTLED_BYTES_PER_SECOND / 1e9)
-                                    / (clientsAppend ? BUSY_FRACTION : 1);
+            double more = appendedBytes * now.pace / Math.max(1 - MOST_LIVE, 1 - live);
+            if (!clientsAppend) {
+                more += passed * SETTLED_BYTES_PER_NANO;
+            } else if (live <= SegmentUsage.MOST_LIVE_IN_SPARSE) {
+                more += passed * SETTLED_BYTES_PER_NANO / BUSY_FRACTION;
+            }
             earned = Math.min(MOST_EARNED, earned + (long) more);
         }
         step();
@@ -315,7 +316,7 @@ final class Cleaner implements AutoCloseable {
         if (forced) {
             chosen = choose(MOST_LIVE);
         } else {
-            if (!demand.isUrgent()) {
+            if (demand.pace == 0 || (demand.mayBegin && !demand.isUrgent())) {
                 chosen = settled();
             }
             if (chosen == null && demand.mayBegin && (clientsAppend || demand.isUrgent())) {
