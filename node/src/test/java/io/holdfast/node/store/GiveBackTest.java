@@ -280,7 +280,7 @@ class GiveBackTest {
         trimEverySecond(store, 16);
         // A block of each entry is trimmed in turn, each segment every two seconds.
         for (int round = 0; round < 8; round++) {
-            for (long block = 16 + round; block < blocks; block += ENTRY_BLOCKS) {
+            for (long block = 16L + round; block < blocks; block += ENTRY_BLOCKS) {
                 put(store, Rig.zero(Rig.SHARD, 1, ++last, block, 1));
             }
             store.write();
