@@ -397,6 +397,8 @@ public final class DataLoop implements PeerLinks.Receiver {
         checkRoom();
         checkClients();
         tellAll(new Event.Tick());
+        // The store gives room back in its own time, also when the last replica is gone.
+        scheduleTurn();
     }
 
     private void checkRoom() {

@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -31,9 +32,10 @@ import org.slf4j.LoggerFactory;
  * restart. In a trial with all blocks equally hot it costs what the emptiest victim would, with a
  * tenth of the blocks taking nine tenths of the writes a twentieth less.
  *
- * <p><b>Pace.</b> Nothing is done while there is room. When it gets short the cleaner earns the
- * right to work with every byte that clients append, so that it stops when they stop; the less room
- * there is the more it earns, and at the end it works without asking.
+ * <p><b>Pace.</b> When room gets short the cleaner earns the right to work with every byte that
+ * clients append, so that it stops when they stop; the less room there is the more it earns, and at
+ * the end it works without asking. However much room there is, segments that a trim has left sparse
+ * are emptied at a fixed rate, when they have not changed for a while: see {@link #SETTLED_NANOS}.
  *
  * <p>Parts of the victim are read and verified on a thread, at most one ahead. A step on the loop
  * looks for each of their records what the map still points to. Places are compared, not sequences,
@@ -69,6 +71,23 @@ final class Cleaner implements AutoCloseable {
 
     /** Where there is room, only a segment with a smaller live part is one. */
     static final double MOST_LIVE_WITH_ROOM = 0.5;
+
+    /**
+     * A segment that is at least half dead and has not changed for so long is emptied although
+     * nobody needs the room: whoever trims a file system wants to see its space. While it still
+     * changes, as one that is being overwritten does, waiting is cheaper: what dies meanwhile is
+     * not moved. So no more is moved than has died, once.
+     */
+    static final long SETTLED_NANOS = 5_000_000_000L;
+
+    /** 64 MiB of such segments per second; a part of 1 in {@link #BUSY_FRACTION} of it ... */
+    private static final double SETTLED_BYTES_PER_NANO = (64 << 20) / 1e9;
+
+    /** ... in turns in which clients append. */
+    private static final int BUSY_FRACTION = 4;
+
+    /** How often such segments are looked for in vain. */
+    private static final long LOOK_NANOS = 1_000_000_000L;
 
     /** Most bytes of the victim that one step deals with. */
     static final int STEP_BYTES = 512 << 10;
@@ -123,6 +142,10 @@ final class Cleaner implements AutoCloseable {
     private boolean closed;
 
     private long earned;
+    private long turnNanos;
+    private long lookedNanos;
+    private boolean lookNow;
+    private boolean clientsAppend;
     private long movedBytes;
 
     Cleaner(
@@ -140,6 +163,8 @@ final class Cleaner implements AutoCloseable {
         this.thread = thread;
         this.loop = loop;
         this.nanoTime = nanoTime;
+        turnNanos = nanoTime.getAsLong();
+        lookedNanos = turnNanos;
     }
 
     /**
@@ -196,6 +221,11 @@ final class Cleaner implements AutoCloseable {
         coveredSegment = segment;
     }
 
+    /** Segments from this one on are no victims yet. */
+    int covered() {
+        return coveredSegment;
+    }
+
     /** Bytes of moved copies appended since the store was opened. */
     long movedBytes() {
         return movedBytes;
@@ -224,19 +254,29 @@ final class Cleaner implements AutoCloseable {
      */
     void turnEnded(long appendedBytes, Demand now) {
         demand = now;
+        // Less is no client's: marks, and what the cleaner's own records are padded with.
+        clientsAppend = appendedBytes >= Blocks.SIZE;
+        long time = nanoTime.getAsLong();
+        long passed = Math.clamp(time - turnNanos, 0, LOOK_NANOS);
+        turnNanos = time;
         Segment current = victim;
-        if (now.pace == 0 || now.isUrgent()) {
+        if (now.isUrgent() || (now.pace == 0 && current == null)) {
             earned = 0;
         } else if (current != null) {
             double live = current.livePart();
-            long more = (long) (appendedBytes * now.pace / Math.max(1 - MOST_LIVE, 1 - live));
-            earned = Math.min(MOST_EARNED, earned + more);
+            double more = appendedBytes * now.pace / Math.max(1 - MOST_LIVE, 1 - live);
+            if (!clientsAppend) {
+                more += passed * SETTLED_BYTES_PER_NANO;
+            } else if (live <= SegmentUsage.MOST_LIVE_IN_SPARSE) {
+                more += passed * SETTLED_BYTES_PER_NANO / BUSY_FRACTION;
+            }
+            earned = Math.min(MOST_EARNED, earned + (long) more);
         }
         step();
     }
 
     private void step() {
-        if (closed || work.ended() || (demand.pace == 0 && !forced)) {
+        if (closed || work.ended()) {
             return;
         }
         if (victim == null && !begin()) {
@@ -252,8 +292,10 @@ final class Cleaner implements AutoCloseable {
             work.damaged(e);
             return;
         }
-        // A part that is still being read goes on with its arrival.
-        if (unpaced && (part != null || victim == null)) {
+        // A part that is still being read goes on with its arrival. Without clients there may be
+        // no turns for a while.
+        boolean more = unpaced || (earned > 0 && victim != null && !clientsAppend);
+        if (more && (part != null || victim == null)) {
             stepSoon();
         }
     }
@@ -270,10 +312,17 @@ final class Cleaner implements AutoCloseable {
     }
 
     private boolean begin() {
-        if (!forced && !demand.mayBegin) {
-            return false;
+        Segment chosen = null;
+        if (forced) {
+            chosen = choose(MOST_LIVE);
+        } else {
+            if (demand.pace == 0 || (demand.mayBegin && !demand.isUrgent())) {
+                chosen = settled();
+            }
+            if (chosen == null && demand.mayBegin && (clientsAppend || demand.isUrgent())) {
+                chosen = choose(demand.mostLive);
+            }
         }
-        Segment chosen = choose(forced ? MOST_LIVE : demand.mostLive);
         if (chosen == null) {
             return false;
         }
@@ -285,10 +334,27 @@ final class Cleaner implements AutoCloseable {
         return true;
     }
 
+    /** The best of those that are to be emptied although there is room. */
+    private @Nullable Segment settled() {
+        long now = nanoTime.getAsLong();
+        if (!lookNow && now - lookedNanos < LOOK_NANOS) {
+            return null;
+        }
+        lookNow = false;
+        lookedNanos = now;
+        List<Segment> settled = usage.sparse(0, coveredSegment);
+        settled.removeIf(each -> !each.isSettled(SETTLED_NANOS, now));
+        return best(settled, SegmentUsage.MOST_LIVE_IN_SPARSE);
+    }
+
     private @Nullable Segment choose(double mostLive) {
+        return best(usage.before(coveredSegment), mostLive);
+    }
+
+    private @Nullable Segment best(Collection<Segment> segments, double mostLive) {
         Segment best = null;
         double most = 0;
-        for (Segment each : usage.before(coveredSegment)) {
+        for (Segment each : segments) {
             double live = each.livePart();
             if (each.live() == 0 || live > mostLive || unreadable.contains(each.number)) {
                 continue;
@@ -388,6 +454,7 @@ final class Cleaner implements AutoCloseable {
         Segment done = victim;
         letGo();
         forced = false;
+        lookNow = true;
         if (done != null && done.live() > 0) {
             LOG.error(
                     "Segment {} cannot be emptied, {} bytes stay where they are{}",

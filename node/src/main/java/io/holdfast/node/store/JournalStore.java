@@ -68,6 +68,12 @@ public final class JournalStore implements Store {
      */
     static final int EMPTY_WORTH_CHECKPOINT = 4;
 
+    /**
+     * What is worth a checkpoint only for the room that it gives back is looked for this often, so
+     * these are at least as far apart.
+     */
+    private static final long LOOK_NANOS = 5_000_000_000L;
+
     private static final int CLOSE_SECONDS = 60;
 
     /** How often a full store looks whether somebody else has made room on the file system. */
@@ -112,6 +118,7 @@ public final class JournalStore implements Store {
     private long repairedBlocks;
     private long appendedAtTurn;
     private long measuredNanos;
+    private long lookedNanos;
     private long cachedLogBytes;
     private long checkpointAt;
     private long entriesSinceCheckpoint;
@@ -170,7 +177,8 @@ public final class JournalStore implements Store {
             lock = opened(opened, DirectoryLock.take(directory));
             database = opened(opened, new MapDatabase(rows.open(directory.resolve("map"))));
             database.upgrade();
-            usage = new SegmentUsage(options.segmentBytes());
+            lookedNanos = threads.nanoTime();
+            usage = new SegmentUsage(options.segmentBytes(), lookedNanos);
             map = new ExtentMap(database, options.cacheBytes());
             StoreRow row = database.store().orElse(null);
             boolean rebooted = row != null && !row.bootId().equals(options.bootId());
@@ -245,6 +253,7 @@ public final class JournalStore implements Store {
                             meter,
                             cleaning,
                             loop,
+                            threads::nanoTime,
                             this::giveUpLog,
                             this::roomChanged);
             cleaner =
@@ -864,7 +873,8 @@ public final class JournalStore implements Store {
                 && (journal.appendedBytes() >= checkpointAt
                         || entriesSinceCheckpoint >= CHECKPOINT_ENTRIES
                         || map.checkpointDue()
-                        || emptyOnesWait())) {
+                        || emptyOnesWait()
+                        || settledOnesWait())) {
             checkpoint();
         }
         published = usageNow();
@@ -872,6 +882,7 @@ public final class JournalStore implements Store {
 
     /** Everything that has to do with room: cheap when there is enough. */
     private void makeRoom() {
+        usage.clock(threads.nanoTime());
         map.forgetDropped();
         journal.retryPreparing();
         measureAgain();
@@ -931,6 +942,30 @@ public final class JournalStore implements Store {
         return waiting >= enough
                 && usage.deadBefore(Place.segment(coveredNow())).size() - remover.releasedCount()
                         >= enough;
+    }
+
+    /**
+     * Whether a checkpoint would let segments go, or be emptied, that have not changed for a while.
+     * However few they are: somebody who has trimmed or deleted something looks for the room now.
+     */
+    private boolean settledOnesWait() {
+        long now = threads.nanoTime();
+        if (now - lookedNanos < LOOK_NANOS) {
+            return false;
+        }
+        lookedNanos = now;
+        int end = Place.segment(coveredNow());
+        for (int each : usage.deadBefore(end)) {
+            if (!remover.has(each) && usage.begun(each).isSettled(Cleaner.SETTLED_NANOS, now)) {
+                return true;
+            }
+        }
+        for (SegmentUsage.Segment each : usage.sparse(cleaner.covered(), end)) {
+            if (each.isSettled(Cleaner.SETTLED_NANOS, now)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** What a checkpoint would cover. */

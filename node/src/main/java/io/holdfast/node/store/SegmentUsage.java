@@ -24,6 +24,9 @@ import java.util.TreeSet;
  * for.
  */
 final class SegmentUsage {
+    /** A segment with live bytes, but no larger live part than this, is called sparse. */
+    static final double MOST_LIVE_IN_SPARSE = 0.5;
+
     /** Size of segments that are begun from now on. */
     private final long segmentBytes;
 
@@ -32,11 +35,26 @@ final class SegmentUsage {
     /** Segments without live bytes, and so perhaps of no use. */
     private final TreeSet<Integer> dead = new TreeSet<>();
 
+    /** Segments with live bytes, of which no more than {@link #MOST_LIVE_IN_SPARSE} is live. */
+    private final TreeSet<Integer> sparse = new TreeSet<>();
+
+    private long nowNanos;
     private long bytes;
     private long liveBytes;
 
-    SegmentUsage(long segmentBytes) {
+    /**
+     * Nothing yet.
+     *
+     * @param nowNanos see {@link #clock}
+     */
+    SegmentUsage(long segmentBytes, long nowNanos) {
         this.segmentBytes = segmentBytes;
+        this.nowNanos = nowNanos;
+    }
+
+    /** The time of the changes to come; to the turn is near enough. */
+    void clock(long nanos) {
+        nowNanos = nanos;
     }
 
     /** A segment file. */
@@ -45,11 +63,19 @@ final class SegmentUsage {
         final long bytes;
         private long filled;
         private long live;
+        private boolean sparse;
+        private long changedNanos;
 
-        private Segment(int number, long bytes) {
+        private Segment(int number, long bytes, long nowNanos) {
             this.number = number;
             this.bytes = bytes;
             filled = bytes;
+            changedNanos = nowNanos;
+        }
+
+        /** Whether its live bytes have not changed for so long. */
+        boolean isSettled(long nanos, long nowNanos) {
+            return nowNanos - changedNanos >= nanos;
         }
 
         long live() {
@@ -166,10 +192,24 @@ final class SegmentUsage {
                 segment.number,
                 segment.live,
                 segment.bytes);
+        segment.changedNanos = nowNanos;
         if (segment.live == 0) {
             dead.add(segment.number);
         } else if (wasDead) {
             dead.remove(segment.number);
+        }
+        sort(segment);
+    }
+
+    private void sort(Segment segment) {
+        boolean isSparse = segment.live > 0 && segment.livePart() <= MOST_LIVE_IN_SPARSE;
+        if (isSparse != segment.sparse) {
+            segment.sparse = isSparse;
+            if (isSparse) {
+                sparse.add(segment.number);
+            } else {
+                sparse.remove(segment.number);
+            }
         }
     }
 
@@ -180,7 +220,9 @@ final class SegmentUsage {
 
     /** Nothing more is written to the segment; {@code filled} is where its last record ends. */
     void full(int number, long filled) {
-        begun(number).filled = filled;
+        Segment segment = begun(number);
+        segment.filled = filled;
+        sort(segment);
     }
 
     /** Notes a file found at start. */
@@ -191,7 +233,7 @@ final class SegmentUsage {
     private Segment note(int number, long fileBytes) {
         bytes += fileBytes;
         dead.add(number);
-        return new Segment(number, fileBytes);
+        return new Segment(number, fileBytes, nowNanos);
     }
 
     /** The segment's file is gone. */
@@ -226,6 +268,15 @@ final class SegmentUsage {
     /** Numbers of segments before {@code number} that have nothing live, oldest first. */
     NavigableSet<Integer> deadBefore(int number) {
         return Collections.unmodifiableNavigableSet(dead.headSet(number, false));
+    }
+
+    /** Sparse segments from {@code from} on and before {@code end}, oldest first. */
+    List<Segment> sparse(int from, int end) {
+        List<Segment> found = new ArrayList<>();
+        if (from < end) {
+            sparse.subSet(from, end).forEach(number -> found.add(begun(number)));
+        }
+        return found;
     }
 
     /** Bytes of all segment files. */

@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 class ExtentPageTest {
     private final ShardMap owner =
-            new ShardMap(new ShardId(1, 0), new SegmentUsage(64 << 20).ofShard(), false);
+            new ShardMap(new ShardId(1, 0), new SegmentUsage(64 << 20, 0).ofShard(), false);
 
     /**
      * Writes, zeroes and moved copies in any order of sequence, against a sequence and a place per
