@@ -98,12 +98,43 @@ final class FioJob implements AutoCloseable {
                         "--runtime=" + LIMIT.toSeconds()));
     }
 
+    /**
+     * Writes blocks of 4 KiB at random places, 8 at a time, for so long.
+     *
+     * @param perSecond at most, 0: as many as it can
+     */
+    static FioJob timedWrites(String uri, int mebibytes, int perSecond, int seconds) {
+        return new FioJob(
+                Tool.start(
+                        "fio",
+                        "--name=timed",
+                        "--ioengine=nbd",
+                        "--uri=" + uri,
+                        "--rw=randwrite",
+                        "--bs=4k",
+                        "--iodepth=8",
+                        "--size=" + mebibytes + "m",
+                        "--rate_iops=" + perSecond,
+                        "--time_based",
+                        "--runtime=" + seconds,
+                        "--output-format=json"));
+    }
+
     boolean isRunning() {
         return fio.isRunning();
     }
 
     /** Waits for the end; fails on any I/O or verify error. Returns the longest write, in ms. */
     double longestWriteMillis() {
+        return result().at("/write/clat_ns/max").asDouble() / 1e6;
+    }
+
+    /** Waits for the end; fails on any I/O error. Returns the median of the writes, in ms. */
+    double medianWriteMillis() {
+        return result().at("/write/clat_ns/percentile/50.000000").asDouble() / 1e6;
+    }
+
+    private JsonNode result() {
         String output = fio.await(LIMIT).succeeds().output();
         JsonNode job;
         try {
@@ -114,7 +145,7 @@ final class FioJob implements AutoCloseable {
         if (job.path("error").asInt(-1) != 0 || job.at("/write/total_ios").asLong() == 0) {
             throw new AssertionError("fio failed:\n" + output);
         }
-        return job.at("/write/clat_ns/max").asDouble() / 1e6;
+        return job;
     }
 
     @Override

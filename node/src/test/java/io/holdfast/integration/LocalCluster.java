@@ -99,6 +99,10 @@ final class LocalCluster extends TestCluster {
         return basePort + 1000 + node - 1;
     }
 
+    int coordinationPort(int node) {
+        return basePort + 2000 + node - 1;
+    }
+
     int httpPort(int node) {
         return basePort - 2008 + node - 1;
     }

@@ -54,6 +54,7 @@ final class SimNetwork {
     private final Receiver receiver;
     private final TreeSet<Direction> cut = new TreeSet<>();
     private final TreeMap<Direction, Long> lastArrival = new TreeMap<>();
+    private final TreeMap<Integer, Long> far = new TreeMap<>();
     private Conditions conditions;
     private Predicate<PeerMessage> held = message -> false;
     private final TreeMap<Long, Runnable> holding = new TreeMap<>();
@@ -75,6 +76,11 @@ final class SimNetwork {
     /** From now on messages fare like this. */
     void conditions(Conditions newConditions) {
         conditions = newConditions;
+    }
+
+    /** From now on each message from or to this endpoint takes longer by so much. For scenarios. */
+    void far(int endpoint, long nanos) {
+        far.put(endpoint, nanos);
     }
 
     /** Messages from one endpoint to another are lost from now on; the way back is not touched. */
@@ -137,7 +143,10 @@ final class SimNetwork {
             return;
         }
         long arrival =
-                queue.now() + random.between(conditions.delayMinNanos, conditions.delayMaxNanos);
+                queue.now()
+                        + random.between(conditions.delayMinNanos, conditions.delayMaxNanos)
+                        + far.getOrDefault(direction.from, 0L)
+                        + far.getOrDefault(direction.to, 0L);
         if (conditions.inOrder) {
             arrival = Math.max(arrival, lastArrival.getOrDefault(direction, 0L));
             lastArrival.put(direction, arrival);

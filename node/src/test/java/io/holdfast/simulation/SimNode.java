@@ -33,7 +33,7 @@ final class SimNode {
     private final TreeMap<ShardId, SimReplica> replicas = new TreeMap<>();
     private final ArrayDeque<Runnable> work = new ArrayDeque<>();
     private final SimOptions.Disk ownDisk;
-    private boolean slowDisk;
+    private SimOptions.Disk disk;
     private boolean up;
     private Room room = Room.ENOUGH;
     private boolean paused;
@@ -50,6 +50,7 @@ final class SimNode {
         this.random = random;
         this.clock = clock;
         this.ownDisk = cluster.options.disk().ofNode(random.child("speed of the disk"));
+        this.disk = ownDisk;
         if (cluster.options.storage().real()) {
             journal = new SimJournal(cluster, this, random.child("journal"));
             return;
@@ -113,12 +114,17 @@ final class SimNode {
 
     /** How long this node's disk takes now. */
     SimOptions.Disk disk() {
-        return slowDisk ? ownDisk.slow() : ownDisk;
+        return disk;
     }
 
     /** From now on the disk is slow, or as fast as it was. */
     void slowDisk(boolean slow) {
-        slowDisk = slow;
+        disk = slow ? ownDisk.slow() : ownDisk;
+    }
+
+    /** From now on the disk takes this long. */
+    void disk(SimOptions.Disk other) {
+        disk = other;
     }
 
     /** What room the disk has for new data; the process, if there is one, is told. */

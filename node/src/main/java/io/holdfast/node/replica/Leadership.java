@@ -23,8 +23,8 @@ final class Leadership {
     /** Part of a catch-up that is not answered is sent again after this many heartbeats. */
     private static final int INSTALL_RESEND_HEARTBEATS = 10;
 
-    /** Windows behind the leader's log at which a follower is still shown as in sync. */
-    private static final long IN_SYNC_WINDOWS = 2;
+    /** A follower that was far behind is in sync again once it has kept up for this long. */
+    private static final int STEADY_HEARTBEATS = 30;
 
     private final ReplicaData data;
     private final Timing timing;
@@ -297,6 +297,13 @@ final class Leadership {
         if (nowNanos >= nextHeartbeatNanos) {
             heartbeatDue = true;
         }
+        for (Progress follower : followers) {
+            follower.noteLag(
+                    data.log.last() - follower.matched,
+                    data.options.limits().window(),
+                    STEADY_HEARTBEATS * timing.heartbeatNanos(),
+                    nowNanos);
+        }
         desk.onTick(nowNanos);
         if (handOverTo != 0 && nowNanos >= handOverDeadlineNanos) {
             data.options.taken(Branch.HAND_OVER_TIMED_OUT);
@@ -459,10 +466,6 @@ final class Leadership {
         List<ReplicaStatus.Follower> lines = new ArrayList<>();
         for (Progress follower : followers) {
             boolean offline = isOffline(follower, nowNanos);
-            boolean inSync =
-                    follower.isFollower()
-                            && data.log.last() - follower.matched
-                                    <= IN_SYNC_WINDOWS * data.options.limits().window();
             lines.add(
                     new ReplicaStatus.Follower(
                             follower.node,
@@ -470,7 +473,7 @@ final class Leadership {
                             follower.applied,
                             offline
                                     ? ReplicaStatus.State.OFFLINE
-                                    : inSync
+                                    : follower.isInSync()
                                             ? ReplicaStatus.State.IN_SYNC
                                             : ReplicaStatus.State.CATCHING_UP,
                             follower.heard ? nowNanos - follower.lastHeardNanos : Long.MAX_VALUE));

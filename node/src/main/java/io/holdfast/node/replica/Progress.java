@@ -18,6 +18,9 @@ final class Progress {
         INSTALL
     }
 
+    /** Windows behind the leader's log. */
+    private static final long BEHIND_WINDOWS = 2;
+
     final int node;
     Mode mode = Mode.PROBE;
     long next;
@@ -28,6 +31,12 @@ final class Progress {
 
     /** On its disk. */
     Room room = Room.ENOUGH;
+
+    /** So far behind the log, for all that is known, that it is shown as catching up. */
+    private boolean behind = true;
+
+    /** When it was last found that far behind. */
+    private long strayedNanos = Long.MIN_VALUE / 2;
 
     long lastHeardNanos;
     boolean heard;
@@ -127,6 +136,25 @@ final class Progress {
         installCursor = Cursor.START;
         installBegun = false;
         installHeardNanos = Long.MIN_VALUE / 2;
+    }
+
+    /**
+     * Notes how far it is behind. It is so from two windows on, and until it has been nearer than
+     * that for {@code steadyNanos} and is within one: a follower at the edge of its pace does not
+     * change its state with every look.
+     */
+    void noteLag(long entries, long window, long steadyNanos, long nowNanos) {
+        if (entries > BEHIND_WINDOWS * window) {
+            behind = true;
+            strayedNanos = nowNanos;
+        } else if (entries <= window && nowNanos - steadyNanos >= strayedNanos) {
+            behind = false;
+        }
+    }
+
+    /** Whether it follows the leader closely: what it lacks is on its way. */
+    boolean isInSync() {
+        return isFollower() && !behind;
     }
 
     /** Whether it takes part in commits as far as it was heard: votes and has its own log. */
