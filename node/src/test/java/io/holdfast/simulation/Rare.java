@@ -21,6 +21,7 @@ enum Rare {
     STORE_CLOSED_UNCLEANLY("store: closed uncleanly"),
     STORE_TAIL_CUT("store: torn tails cut"),
     STORE_KILLED_IN_WRITE("store: killed in a write"),
+    STORE_KILLED_AT_START("store: killed while it was opened"),
     STORE_NOT_STARTED("store: starts that failed"),
     STORE_CHECKPOINT("store: checkpoints"),
     STORE_SEGMENT_MADE("store: segments made"),

@@ -10,7 +10,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -23,8 +22,8 @@ import org.jspecify.annotations.Nullable;
  * <p>What processes read is the page cache. What lasts is decided when the power fails: bytes that
  * were synced are there; of all other sectors each holds, independently of the others, any of the
  * contents that it has had since (so writes reach the disk in any order); a few are torn in the
- * middle. A file made, removed, or made longer is so afterwards if its directory, or the file, was
- * synced; else it may be.
+ * middle. A file made, removed, made longer or cut is so afterwards if its directory, or the file,
+ * was synced; else it may be.
  */
 final class SimDisk {
     /** Smallest unit that reads and writes are kept in; a multiple of any sector's size. */
@@ -73,7 +72,7 @@ final class SimDisk {
     /** How reads of segments fail, while they do: at random, or at bad places. */
     private double readFailChance;
 
-    private final Map<Inode, Set<Long>> badPages = new IdentityHashMap<>();
+    private final IdentityHashMap<Inode, Set<Long>> badPages = new IdentityHashMap<>();
     private boolean everUnreadable;
 
     private final SimRandom random;
@@ -88,6 +87,8 @@ final class SimDisk {
 
     /** Bytes that a process that is being killed still writes; negative: none is. */
     private long dyingWrites = -1;
+
+    private boolean killed;
 
     SimDisk(SimRandom random, int sectorBytes, PlantedBug bug, Counters counters) {
         this.random = random;
@@ -231,6 +232,7 @@ final class SimDisk {
             dyingWrites -= part;
             put(file, name, bytes.slice(bytes.position(), part), offset);
             if (part < bytes.remaining()) {
+                killed = true;
                 throw new Killed();
             }
             bytes.position(bytes.limit());
@@ -299,14 +301,21 @@ final class SimDisk {
         return true;
     }
 
-    void truncate(Inode file, long size) {
-        if (size < file.size) {
-            // Only the lock file is ever truncated: nobody asks what a power loss makes of it.
-            file.pages.clear();
-            file.older.clear();
-            usedBytes -= file.size - size;
-            file.size = size;
+    /**
+     * In one step, as far as processes see; a power loss may bring back any sector, and the size.
+     */
+    void truncate(Inode file, String name, long size) throws IOException {
+        failPerhaps(name);
+        if (size >= file.size) {
+            return;
         }
+        for (long at = size; at < file.size; ) {
+            int part = (int) Math.min(sectorBytes - at % sectorBytes, file.size - at);
+            putInSector(file, at, new byte[part]);
+            at += part;
+        }
+        usedBytes -= file.size - size;
+        file.size = size;
     }
 
     /** fsync. */
@@ -419,6 +428,12 @@ final class SimDisk {
     /** A process begins to die: it writes at most so many bytes more. */
     void dying(long bytes) {
         dyingWrites = bytes;
+        killed = false;
+    }
+
+    /** Whether the process has got that far: some thread of it met its end. */
+    boolean isKilled() {
+        return killed;
     }
 
     /**
@@ -490,9 +505,18 @@ final class SimDisk {
         });
         file.older.clear();
         if (!random.chance(kept)) {
-            file.size = Math.min(file.size, file.syncedSize);
+            file.size = file.syncedSize;
         }
         file.syncedSize = file.size;
+        for (long at = file.size; at < (long) file.pages.size() * PAGE; ) {
+            // What a file does not reach any more is zeroes when it grows again.
+            int part = (int) (PAGE - at % PAGE);
+            byte[] page = page(file, at / PAGE);
+            if (page != null) {
+                Arrays.fill(page, PAGE - part, PAGE, (byte) 0);
+            }
+            at += part;
+        }
     }
 
     private void revert(Inode file, long sector, byte[] old) {

@@ -537,7 +537,7 @@ final class SimFileSystem extends FileSystem {
         @Override
         public FileChannel truncate(long size) throws IOException {
             check();
-            disk.truncate(file, size);
+            disk.truncate(file, name, size);
             return this;
         }
 

@@ -29,6 +29,14 @@ import org.jspecify.annotations.Nullable;
 final class SimJournal {
     private static final String DIRECTORY = "/data";
 
+    /** Probability that a process is killed while it opens the store. */
+    private static final double KILLED_AT_START = 0.2;
+
+    private static final int MOST_WRITTEN_AT_START = 100_000;
+
+    /** A torn record is not longer as a rule. */
+    private static final int MOST_CUT_FIRST = 8_000;
+
     private final SimCluster cluster;
     private final SimNode node;
     private final SimRandom random;
@@ -112,6 +120,29 @@ final class SimJournal {
      * of room.
      */
     boolean open() {
+        SimRandom start = random.child("start " + node.incarnation());
+        if (cluster.options.faults().crash() && start.chance(KILLED_AT_START)) {
+            int most = start.chance(0.7) ? MOST_CUT_FIRST : MOST_WRITTEN_AT_START;
+            disk.dying(start.between(0, most));
+        }
+        try {
+            boolean opened = openStore();
+            if (disk.isKilled()) {
+                throw new SimDisk.Killed();
+            }
+            return opened;
+        } catch (SimDisk.Killed killed) {
+            end();
+            closed = wasClosed;
+            cluster.counters.add(Rare.STORE_KILLED_AT_START);
+            cluster.trace.add(node.name(), "is killed while it starts, and starts again");
+            return openStore();
+        } finally {
+            disk.dying(-1);
+        }
+    }
+
+    private boolean openStore() {
         int incarnation = node.incarnation();
         files = new SimFileSystem(disk, cluster.options.bug());
         SimThreads own =

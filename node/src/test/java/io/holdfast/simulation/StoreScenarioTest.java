@@ -46,6 +46,17 @@ final class StoreScenarioTest {
         return journal;
     }
 
+    private void attach(SimClient client) {
+        assertThat(cluster.runUntil(() -> cluster.leader(SHARD) != 0, 10 * SECONDS)).isTrue();
+        client.timeout(20 * SECONDS);
+        client.attach(client.agent());
+        assertThat(
+                        cluster.runUntil(
+                                () -> client.standing() == SimClient.Standing.ATTACHED,
+                                20 * SECONDS))
+                .isTrue();
+    }
+
     private boolean isEverywhere(Space space) {
         return cluster.nodes().stream()
                 .allMatch(node -> journal(node).store().usage().space() == space);
@@ -56,14 +67,7 @@ final class StoreScenarioTest {
     void aFullStoreNoticesThatTheFileSystemHasRoomAgain() {
         cluster.start();
         SimClient client = cluster.clients().getFirst();
-        assertThat(cluster.runUntil(() -> cluster.leader(SHARD) != 0, 10 * SECONDS)).isTrue();
-        client.timeout(20 * SECONDS);
-        client.attach(client.agent());
-        assertThat(
-                        cluster.runUntil(
-                                () -> client.standing() == SimClient.Standing.ATTACHED,
-                                20 * SECONDS))
-                .isTrue();
+        attach(client);
         cluster.nodes().forEach(node -> journal(node).disk().leaveFree(SEGMENT_BYTES));
         for (int i = 0; i < 20 && !isEverywhere(Space.FULL); i++) {
             client.write(SHARD, i % 16, 1, ClientRequest.UNCONDITIONAL, false, op -> {});
@@ -78,6 +82,33 @@ final class StoreScenarioTest {
         SimOp op = client.write(SHARD, 0, 1, ClientRequest.UNCONDITIONAL, false, done -> {});
         cluster.run(SECONDS);
         assertThat(op.state).isEqualTo(SimOp.State.DONE);
+        cluster.checkEnd();
+    }
+
+    /**
+     * It had overwritten the torn record from its beginning on: the next start took the rest for
+     * damage.
+     */
+    @Test
+    void aStartKilledWhileItCutsATornRecordIsRepeated() {
+        cluster.start();
+        SimClient client = cluster.clients().getFirst();
+        attach(client);
+        for (int round = 0; round < 30; round++) {
+            int leader = cluster.leader(SHARD);
+            SimNode node = cluster.node(leader % 3 + 1);
+            journal(node).killInNextWrite();
+            client.write(SHARD, 0, 3, ClientRequest.UNCONDITIONAL, false, op -> {});
+            assertThat(cluster.runUntil(() -> !node.isUp(), SECONDS)).isTrue();
+
+            journal(node).disk().dying(400L * round);
+            assertThat(node.start()).isTrue();
+            cluster.run(SECONDS);
+        }
+        assertThat(cluster.counters.all())
+                .containsKeys(
+                        Rare.STORE_KILLED_IN_WRITE.counter(), Rare.STORE_KILLED_AT_START.counter());
+        assertThat(cluster.runUntil(cluster::allEqual, 20 * SECONDS)).isTrue();
         cluster.checkEnd();
     }
 

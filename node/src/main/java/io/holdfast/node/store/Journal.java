@@ -166,10 +166,10 @@ final class Journal implements AutoCloseable {
             segment = new Segment(disk.prepare(directory, number, segmentBytes, Fill.RESERVED));
             queueHeader(end.previousEnd());
         } else {
-            segment =
-                    new Segment(
-                            FileChannel.open(
-                                    Segments.file(directory, number), StandardOpenOption.WRITE));
+            Path file = Segments.file(directory, number);
+            // A start may have been killed after it had cut it, or segments are longer now.
+            Segments.lengthen(file, segmentBytes);
+            segment = new Segment(FileChannel.open(file, StandardOpenOption.WRITE));
         }
         // What recovery found in this segment may never have been synced, so the first sync covers
         // it, too; the segments before it were synced by JournalScan.

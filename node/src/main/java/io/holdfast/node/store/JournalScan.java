@@ -38,9 +38,10 @@ import org.slf4j.LoggerFactory;
  *       that was promised hangs on them.)
  * </ol>
  *
- * <p>Cutting overwrites the rest of the segment with zeroes and removes later segments, so that no
- * record from behind the cut can ever come back to life behind a new one. It is synced before the
- * journal is used, and repeating it after a crash is harmless.
+ * <p>Cutting removes later segments, and all behind the place from its own, so that no record from
+ * behind the cut can ever come back to life behind a new one. It is synced before the journal is
+ * used. A crash in the middle leaves what can be cut again: a later segment or none, then a torn
+ * record or none.
  */
 final class JournalScan {
     private static final Logger LOG = LoggerFactory.getLogger(JournalScan.class);
@@ -356,11 +357,7 @@ final class JournalScan {
             Segments.syncDirectory(directory);
         }
         if (begun && garbage) {
-            Path file = Segments.file(directory, last);
-            try (FileChannel out = FileChannel.open(file, StandardOpenOption.WRITE)) {
-                Segments.zero(out, Place.offset(place), out.size());
-                out.force(true);
-            }
+            Segments.cut(Segments.file(directory, last), Place.offset(place));
         }
     }
 }

@@ -989,7 +989,7 @@ public final class JournalStore implements Store {
     private final class SegmentFiles implements Journal.SegmentListener {
         @Override
         public void begun(int segment) {
-            usage.begun(segment);
+            usage.writing(segment);
         }
 
         @Override

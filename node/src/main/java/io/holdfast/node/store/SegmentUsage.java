@@ -60,7 +60,7 @@ final class SegmentUsage {
     /** A segment file. */
     static final class Segment {
         final int number;
-        final long bytes;
+        long bytes;
         private long filled;
         private long live;
         private boolean sparse;
@@ -216,6 +216,16 @@ final class SegmentUsage {
     /** The segment; noted when it is a new one. */
     Segment begun(int number) {
         return segments.computeIfAbsent(number, made -> note(made, segmentBytes));
+    }
+
+    /** Records are written to the segment from now on; a file found at start may be longer now. */
+    void writing(int number) {
+        Segment segment = begun(number);
+        if (segment.bytes < segmentBytes) {
+            bytes += segmentBytes - segment.bytes;
+            segment.bytes = segmentBytes;
+            segment.filled = segmentBytes;
+        }
     }
 
     /** Nothing more is written to the segment; {@code filled} is where its last record ends. */

@@ -81,6 +81,34 @@ final class Segments {
         return libc.isPresent() && libc.get().reserve(file, bytes);
     }
 
+    /**
+     * Makes all from an offset on read as zeroes, synced, and keeps the file's room. What was there
+     * goes in one step: a process killed while it overwrote the rest of a torn record would leave
+     * zeroes <em>before</em> what is left of it, which no torn write looks like.
+     */
+    static void cut(Path file, long offset) throws IOException {
+        long size = Files.size(file);
+        try (FileChannel out = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            out.truncate(offset);
+            out.force(true);
+        }
+        lengthen(file, size);
+    }
+
+    /** Makes a file that is shorter read as zeroes through {@code bytes}, synced. */
+    static void lengthen(Path file, long bytes) throws IOException {
+        long size = Files.size(file);
+        if (size >= bytes) {
+            return;
+        }
+        try (FileChannel out = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            if (!reserve(file, bytes)) {
+                zero(out, size, bytes);
+            }
+            out.force(true);
+        }
+    }
+
     /** Overwrites [from, to) with zeroes. */
     static void zero(FileChannel file, long from, long to) throws IOException {
         ByteBuffer zeroes = ZEROES.duplicate();

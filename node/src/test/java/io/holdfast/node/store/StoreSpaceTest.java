@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.holdfast.node.port.Store.Space;
 import io.holdfast.node.store.Cleaner.Demand;
+import io.holdfast.proto.peer.Blocks;
 import io.holdfast.proto.peer.Entry;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -96,6 +97,31 @@ class StoreSpaceTest {
         Rig.sync(store, loop);
 
         assertThat(owner.failures).isEmpty();
+    }
+
+    @Test
+    void aSegmentGrowsWhenSegmentsAreMadeLargerThanTheyWere() throws IOException {
+        JournalStore small = open(Disk.REAL, 0);
+        TestOwner owner = new TestOwner();
+        Rig.create(small, Rig.SHARD, owner);
+        write(small, owner, 1, 64);
+        small.close();
+
+        StoreOptions larger =
+                new StoreOptions(4 * SEGMENT_BYTES, 1L << 40, 64 << 20, 1 << 20, 2, "boot-1", 0);
+        JournalStore store = new JournalStore(directory, larger, loop, Disk.REAL);
+        opened.add(store);
+        store.open(Rig.SHARD, owner);
+        long entries = 2 * SEGMENT_BYTES / (64 * Blocks.SEALED_SIZE);
+        for (int i = 2; i <= entries; i++) {
+            write(store, owner, i, i * 64L);
+        }
+        Rig.sync(store, loop);
+
+        assertThat(owner.failures).isEmpty();
+        long live = entries * 64 * Blocks.SEALED_SIZE;
+        assertThat(live).isGreaterThan(SEGMENT_BYTES);
+        turnsUntil(store, () -> store.usage().liveBytes() == live);
     }
 
     @Test
