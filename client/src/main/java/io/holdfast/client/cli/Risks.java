@@ -7,6 +7,7 @@ import io.holdfast.client.admin.StatusDocument.VolumeLine;
 import io.holdfast.config.ByteSize;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /** What the maker of a volume should know, though nothing forbids it. */
 final class Risks {
@@ -30,13 +31,37 @@ final class Risks {
                                         ByteSize.format(share),
                                         node.id(),
                                         ByteSize.format(node.freeBytes())));
+            } else if (share > 0) {
+                overProvisioned(node, status.volumes()).ifPresent(risks::add);
             }
         }
         return risks;
     }
 
+    /** Says so if the volumes on a node may grow to more than its disk has room for. */
+    static Optional<String> overProvisioned(NodeLine node, List<VolumeLine> volumes) {
+        if (node.usedBytes() == null || node.freeBytes() == null) {
+            return Optional.empty();
+        }
+        long room = node.usedBytes() + node.freeBytes();
+        long promised = promised(node, volumes);
+        return promised <= room
+                ? Optional.empty()
+                : Optional.of(
+                        "volumes may grow to %s on %s, which has room for %s"
+                                .formatted(
+                                        ByteSize.format(promised),
+                                        node.id(),
+                                        ByteSize.format(room)));
+    }
+
+    /** Bytes that a node keeps once all of its volumes are written. */
+    static long promised(NodeLine node, List<VolumeLine> volumes) {
+        return volumes.stream().mapToLong(volume -> share(volume, node.id())).sum();
+    }
+
     /** Bytes of the volume that a node keeps once all of it is written; shards are equal parts. */
-    static long share(VolumeLine volume, String node) {
+    private static long share(VolumeLine volume, String node) {
         int here = 0;
         for (ShardLine shard : volume.shards()) {
             if (shard.replicas().stream().anyMatch(replica -> replica.node().equals(node))) {

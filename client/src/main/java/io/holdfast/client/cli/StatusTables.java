@@ -15,29 +15,32 @@ final class StatusTables {
     private StatusTables() {}
 
     static String all(StatusDocument status) {
-        String text = nodes(status.nodes());
+        String text = nodes(status);
         if (status.volumes().isEmpty()) {
             return text + "\nno volumes\n";
         }
         return text + "\n" + volumes(status.volumes()) + "\n" + replicas(status.volumes());
     }
 
-    static String nodes(List<NodeLine> nodes) {
-        Table table = new Table("NODE", "STATE", "NBD", "ADMIN", "USED", "FREE");
-        StringBuilder failures = new StringBuilder();
-        for (NodeLine node : nodes) {
+    private static String nodes(StatusDocument status) {
+        Table table = new Table("NODE", "STATE", "NBD", "ADMIN", "USED", "FREE", "PROMISED");
+        StringBuilder remarks = new StringBuilder();
+        for (NodeLine node : status.nodes()) {
             table.row(
                     node.id(),
                     node.state(),
                     node.nbd(),
                     node.http(),
                     size(node.usedBytes()),
-                    size(node.freeBytes()));
+                    size(node.freeBytes()),
+                    ByteSize.format(Risks.promised(node, status.volumes())));
             if (node.failure() != null) {
-                failures.append(node.id()).append(": ").append(node.failure()).append('\n');
+                remarks.append(node.id()).append(": ").append(node.failure()).append('\n');
             }
+            Risks.overProvisioned(node, status.volumes())
+                    .ifPresent(risk -> remarks.append("warning: ").append(risk).append('\n'));
         }
-        return table.text() + failures;
+        return table.text() + remarks;
     }
 
     static String volumes(List<VolumeLine> volumes) {

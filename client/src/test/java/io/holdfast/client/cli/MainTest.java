@@ -238,6 +238,11 @@ class MainTest {
                         "warning: volume data is thin: its 10G on node1 are larger than what is"
                                 + " free there (1G)\n");
         assertThat(run("volume create small --size 1G --replicas 1")).isZero();
+        assertThat(err).startsWith("warning: volumes may grow to 11G on node1, which has room for");
+        assertThat(run("status")).isZero();
+        assertThat(out).contains("warning: volumes may grow to 11G on node1");
+        node.freeBytes = 1L << 40;
+        assertThat(run("volume create another --size 1G --replicas 1")).isZero();
         assertThat(err).isEmpty();
         node.others.add(down("node2", unusedAddress()));
         assertThat(run("volume create single --size 1G --replicas 1")).isZero();
@@ -341,8 +346,8 @@ class MainTest {
         assertThat(StatusTables.all(document))
                 .isEqualTo(
                         """
-                        NODE   STATE   NBD  ADMIN  USED  FREE
-                        node1  failed  a:1  a:2    3M    0B
+                        NODE   STATE   NBD  ADMIN  USED  FREE  PROMISED
+                        node1  failed  a:1  a:2    3M    0B    1M
                         node1: the store has failed: no space
 
                         VOLUME  SIZE  ATTACH     DURABILITY  SHARDS  REPLICAS  TIMEOUT  HOLDER
