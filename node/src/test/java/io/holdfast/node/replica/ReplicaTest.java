@@ -12,9 +12,12 @@ import io.holdfast.proto.peer.EntryKind;
 import io.holdfast.proto.peer.Nonce;
 import io.holdfast.proto.peer.ReplicaMessage;
 import io.holdfast.proto.peer.Room;
+import io.holdfast.proto.peer.Voice;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class ReplicaTest {
     private final ReplicaGroup group = new ReplicaGroup(3, false);
@@ -644,5 +647,366 @@ class ReplicaTest {
         group.step(1, new Event.StepAside(3));
         group.run(40);
         assertThat(group.leader()).isEqualTo(3);
+    }
+
+    // ---- one replica alone, and what it does about what it finds and hears
+
+    /** In the middle of a catch-up to sequence 6 of epoch 4, which no majority holds any more. */
+    private static LoneReplica withABaseOfEpoch4(HardState.Standing standing) {
+        HardState half = new HardState(4, 1, standing, new HardState.CatchUp(4, 6));
+        return new LoneReplica(3, half, LoneReplica.entries(1, 1, 2));
+    }
+
+    /** Its extents of the base would be newer for ever than what the older tail wrote there. */
+    @ParameterizedTest
+    @EnumSource(names = {"CATCHING_UP", "INSTALLING"})
+    void replicaThatCatchesUpStartsOverWhenAnOlderTailReachesBeyondItsBase(
+            HardState.Standing standing) {
+        LoneReplica lone = withABaseOfEpoch4(standing);
+        assertThat(lone.hears(2, LoneReplica.append(5, 1, 2, LoneReplica.entries(3, 3, 5))))
+                .as("epoch 4 may still follow")
+                .doesNotHaveAnyElementsOfTypes(Effect.StartOver.class);
+        assertThat(lone.hears(2, LoneReplica.append(5, 3, 5, LoneReplica.entries(3, 6, 7))))
+                .hasAtLeastOneElementOfType(Effect.StartOver.class);
+        assertThat(lone.status().last()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"CATCHING_UP", "INSTALLING"})
+    void replicaThatCatchesUpStartsOverWhenTheNextBaseIsOnAnOlderTail(HardState.Standing standing) {
+        EpochHistory older = new EpochHistory();
+        older.extend(1, 1);
+        older.extend(3, 3);
+        LoneReplica lone = withABaseOfEpoch4(standing);
+        assertThat(lone.hears(2, LoneReplica.catchUp(5, 0, 3, 8, lone.history(older, 8))))
+                .hasAtLeastOneElementOfType(Effect.StartOver.class);
+        assertThat(lone.status().standing()).isEqualTo(HardState.Standing.INSTALLING);
+    }
+
+    @Test
+    void replicaThatCatchesUpGoesOnWhereTheLeadersHistoryHasItsBase() {
+        EpochHistory same = new EpochHistory();
+        same.extend(1, 1);
+        same.extend(3, 4);
+        LoneReplica byEntries = withABaseOfEpoch4(HardState.Standing.CATCHING_UP);
+        LoneReplica byExtents = withABaseOfEpoch4(HardState.Standing.CATCHING_UP);
+        assertThat(byEntries.hears(2, LoneReplica.append(5, 1, 2, LoneReplica.entries(4, 3, 7))))
+                .doesNotHaveAnyElementsOfTypes(Effect.StartOver.class);
+        assertThat(byExtents.hears(2, LoneReplica.catchUp(5, 0, 4, 8, byExtents.history(same, 8))))
+                .doesNotHaveAnyElementsOfTypes(Effect.StartOver.class);
+    }
+
+    /** What it acknowledges from then on, the losing candidate lacks. */
+    @ParameterizedTest
+    @EnumSource(names = {"VOTER", "LEARNER", "INSTALLING"})
+    void promiseOfAnEpochPassesFromALosingCandidateToTheLeader(HardState.Standing standing) {
+        LoneReplica lone = new LoneReplica(5, new HardState(4, 2, standing), List.of());
+        assertThat(lone.answers(2, LoneReplica.request(5, 0, 0)).granted()).isTrue();
+        List<Effect> turn = lone.hears(1, LoneReplica.append(5, 0, 0, List.of()));
+        lone.waitsOutTheGuard();
+        assertThat(lone.answers(2, LoneReplica.request(5, 0, 0)).granted()).isFalse();
+        HardState kept = LoneReplica.persisted(turn);
+        assertThat(kept.promised()).isEqualTo(5);
+        assertThat(kept.promisedTo()).isEqualTo(1);
+    }
+
+    @Test
+    void dependentElectsTheLeaderThatItFollowedAndNotTheCandidateThatItPromisedTo() {
+        LoneReplica lone =
+                new LoneReplica(5, new HardState(4, 2, HardState.Standing.INSTALLING), List.of());
+        assertThat(lone.answers(2, LoneReplica.request(5, 0, 0)).granted()).isTrue();
+        lone.hears(1, LoneReplica.append(5, 0, 0, LoneReplica.entries(5, 1, 2)));
+        lone.waitsOutTheGuard();
+        assertThat(lone.answers(2, LoneReplica.request(6, 5, 9)).granted()).isFalse();
+        assertThat(lone.answers(1, LoneReplica.request(6, 5, 2)).granted()).isTrue();
+    }
+
+    /** The cut makes the turn reach the disk in two parts, the state in the first of them. */
+    @Test
+    void acknowledgementOfATurnThatCutsTheLogWaitsUntilItsPromiseIsSynced() {
+        LoneReplica lone =
+                new LoneReplica(
+                        3,
+                        new HardState(1, 1, HardState.Standing.VOTER),
+                        LoneReplica.entries(1, 1, 3));
+        List<Effect> turn =
+                lone.hears(2, LoneReplica.append(2, 1, 1, LoneReplica.entries(2, 2, 3)));
+        assertThat(turn).hasAtLeastOneElementOfType(Effect.Truncate.class);
+        assertThat(LoneReplica.persisted(turn).promised()).isEqualTo(2);
+        assertThat(LoneReplica.sent(turn, 2, ReplicaMessage.AppendReply.class))
+                .singleElement()
+                .satisfies(reply -> assertThat(reply.matched()).isEqualTo(3));
+        assertThat(LoneReplica.leavingUnsynced(turn)).isEmpty();
+    }
+
+    /** The base splits the turn as a cut does, and no entries come after it. */
+    @Test
+    void acknowledgementOfATurnThatTakesABaseWaitsUntilItsPromiseIsSynced() {
+        EpochHistory history = new EpochHistory();
+        history.extend(1, 1);
+        LoneReplica lone =
+                new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+        List<Effect> turn =
+                lone.turn(
+                        new Event.FromPeer(
+                                2, LoneReplica.catchUp(2, 0, 1, 8, lone.history(history, 8))),
+                        new Event.FromPeer(2, LoneReplica.lastPart(2, 8)),
+                        new Event.FromPeer(2, LoneReplica.append(2, 0, 0, List.of())));
+        assertThat(turn).hasAtLeastOneElementOfType(Effect.InstallBase.class);
+        assertThat(LoneReplica.sent(turn, 2, ReplicaMessage.AppendReply.class)).hasSize(1);
+        assertThat(LoneReplica.leavingUnsynced(turn)).isEmpty();
+    }
+
+    /** Of its log nothing counts: after a power loss it may be the longer one. */
+    @Test
+    void dependentPromisesToTheNodeItDependsOnWhateverTheirLogs() {
+        LoneReplica lone =
+                new LoneReplica(
+                        3,
+                        new HardState(4, 1, HardState.Standing.INSTALLING),
+                        LoneReplica.entries(3, 1, 3));
+        assertThat(lone.answers(2, LoneReplica.request(5, 4, 9)).granted()).isFalse();
+        ReplicaMessage.PromiseReply promise = lone.answers(1, LoneReplica.request(5, 3, 1));
+        assertThat(promise.granted()).isTrue();
+        assertThat(promise.voice()).isEqualTo(Voice.DEPENDENT);
+    }
+
+    /** Its own acknowledgement makes up the majority by which the old leader reads alone. */
+    @Test
+    void replicaNamedAsLeaderWaitsOutTheLeaseThatItConfirmedItself() {
+        group.run(600);
+        group.cut(2);
+        group.run(400);
+        group.cut(1);
+        group.heal(2);
+        group.step(3, new Event.Campaign());
+        group.step(3, new Event.TurnEnd());
+        group.run(40);
+        group.ask(1, read(ReplicaGroup.LAYER, 7, 1));
+        assertThat(group.reads).as("read under the lease").hasSize(1);
+        assertThat(group.leader()).isZero();
+        group.run(400);
+        assertThat(group.leader()).isIn(2, 3);
+    }
+
+    @Test
+    void replicaNamedAsLeaderCampaignsOnceTheGuardIsOver() {
+        LoneReplica lone =
+                new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+        lone.hears(1, LoneReplica.append(1, 0, 0, List.of()));
+        assertThat(campaigns(lone.takes(new Event.Campaign()))).isFalse();
+        assertThat(campaigns(lone.takes(new Event.Tick()))).isFalse();
+        lone.waitsOutTheGuard();
+        assertThat(campaigns(lone.takes(new Event.Tick()))).isTrue();
+    }
+
+    private static boolean campaigns(List<Effect> effects) {
+        return !LoneReplica.sent(effects, 1, ReplicaMessage.PromiseRequest.class).isEmpty();
+    }
+
+    /** It may lose power, or its disk, and be asked again in the same round. */
+    @Test
+    void candidateCountsEachReplicaOnce() {
+        LoneReplica lone =
+                new LoneReplica(5, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+        lone.takes(new Event.Campaign());
+        for (Voice voice : Voice.values()) {
+            lone.hears(1, LoneReplica.granted(2, true, voice));
+        }
+        assertThat(lone.status().promised()).as("two of five").isEqualTo(1);
+        lone.hears(2, LoneReplica.granted(2, true, Voice.VOTER));
+        assertThat(lone.status().promised()).as("three of five").isEqualTo(2);
+    }
+
+    @Test
+    void candidateCountsEachReplicaOnceAfterAPowerLossOfAMajority() {
+        Candidacy round = new Candidacy(2, true, false, 0, 0);
+        round.grantedBy(3, Voice.LEARNER);
+        round.grantedBy(1, Voice.VOTER);
+        round.grantedBy(1, Voice.LEARNER);
+        round.heard(4, Voice.LEARNER);
+        round.heard(5, Voice.LEARNER);
+        assertThat(round.isWonAfterPowerLoss(3, 5)).as("two of five").isFalse();
+        round.grantedBy(4, Voice.LEARNER);
+        assertThat(round.isWonAfterPowerLoss(3, 5)).as("three of five").isTrue();
+    }
+
+    /** What it promised as a voter, it promised with all that it ever acknowledged. */
+    @Test
+    void firstPromiseOfAReplicaThatLosesPowerInARoundStands() {
+        Candidacy round = new Candidacy(2, true, false, 0, 0);
+        round.grantedBy(3, Voice.VOTER);
+        round.grantedBy(1, Voice.VOTER);
+        round.grantedBy(1, Voice.LEARNER);
+        assertThat(round.isWonByVoters(2, true)).isTrue();
+    }
+
+    /** The simulator's seed 1879: it came out as a learner, and learners elected without it. */
+    @Test
+    void voterInTheMiddleOfACatchUpGoesOnVotingAfterARestart() {
+        EpochHistory history = new EpochHistory();
+        history.extend(1, 1);
+        List<Entry> log = LoneReplica.entries(1, 1, 3);
+        LoneReplica lone = new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), log);
+        HardState kept =
+                LoneReplica.persisted(
+                        lone.hears(2, LoneReplica.catchUp(2, 0, 1, 8, lone.history(history, 8))));
+        LoneReplica restarted = new LoneReplica(3, kept, log);
+        ReplicaMessage.PromiseReply shorter = restarted.answers(1, LoneReplica.request(3, 1, 2));
+        assertThat(shorter.granted()).isFalse();
+        assertThat(shorter.voice()).isEqualTo(Voice.VOTER);
+        assertThat(restarted.answers(1, LoneReplica.request(3, 1, 3)).granted()).isTrue();
+        LoneReplica lostPower = new LoneReplica(3, kept.afterPowerLoss(), log);
+        assertThat(lostPower.answers(1, LoneReplica.request(3, 1, 3)).voice())
+                .isEqualTo(Voice.DEPENDENT);
+    }
+
+    /** The simulator's seed 13: its map would have had holes. */
+    @Test
+    void catchUpThatBuildsOnMoreThanIsAppliedIsNotBegun() {
+        EpochHistory history = new EpochHistory();
+        history.extend(1, 1);
+        LoneReplica lone =
+                new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+        assertThat(
+                        LoneReplica.messages(
+                                lone.hears(
+                                        1,
+                                        LoneReplica.catchUp(1, 2, 1, 8, lone.history(history, 8)))))
+                .isEmpty();
+        assertThat(lone.status().standing()).isEqualTo(HardState.Standing.VOTER);
+    }
+
+    /** Seeds 3571 and 5083: it took no entries any more, and its leader sent nothing else. */
+    @Test
+    void catchUpThatIsDoneIsNotBegunAgain() {
+        LoneReplica lone =
+                new LoneReplica(
+                        3,
+                        new HardState(1, 1, HardState.Standing.VOTER),
+                        LoneReplica.entries(1, 1, 3));
+        lone.hears(
+                1,
+                new ReplicaMessage.Append(ReplicaGroup.SHARD, 1, 1, 3, 3, 0, false, 1, List.of()));
+        assertThat(lone.status().applied()).isEqualTo(3);
+        assertThat(
+                        LoneReplica.messages(
+                                lone.hears(1, LoneReplica.catchUp(1, 0, 1, 3, lone.shardState()))))
+                .isEmpty();
+        assertThat(lone.status().standing()).isEqualTo(HardState.Standing.VOTER);
+    }
+
+    /** The simulator's seed 128: the answer that was owed went to node 0. */
+    @Test
+    void candidateOwesTheOldLeaderNoAnswer() {
+        LoneReplica lone =
+                new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+        List<Effect> turn =
+                lone.turn(
+                        new Event.FromPeer(1, LoneReplica.append(1, 0, 0, List.of())),
+                        new Event.FromPeer(1, new ReplicaMessage.HandOver(ReplicaGroup.SHARD, 1)));
+        assertThat(campaigns(turn)).isTrue();
+        assertThat(LoneReplica.messages(turn))
+                .allSatisfy(out ->
+                        assertThat(out.message())
+                                .isInstanceOf(ReplicaMessage.PromiseRequest.class));
+    }
+
+    /** A newer leader's lease is not the old leader's to give up. */
+    @Test
+    void handOverByALeaderThatWasReplacedWaivesNoLease() {
+        for (long newest : List.of(1L, 5L)) {
+            LoneReplica lone =
+                    new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), List.of());
+            lone.hears(1, LoneReplica.append(1, 0, 0, List.of()));
+            lone.hears(
+                    2,
+                    new ReplicaMessage.AppendReply(
+                            ReplicaGroup.SHARD,
+                            newest,
+                            false,
+                            0,
+                            0,
+                            0,
+                            0,
+                            false,
+                            Room.ENOUGH,
+                            Long.MIN_VALUE));
+            List<Effect> turn = lone.hears(1, new ReplicaMessage.HandOver(ReplicaGroup.SHARD, 1));
+            assertThat(LoneReplica.sent(turn, 2, ReplicaMessage.PromiseRequest.class))
+                    .singleElement()
+                    .satisfies(request -> {
+                        assertThat(request.epoch()).isEqualTo(newest + 1);
+                        assertThat(request.handOver()).isEqualTo(newest == 1);
+                    });
+        }
+    }
+
+    // ---- a leader alone, whose follower 2 catches up by extents
+
+    /** Node 2 had applied {@code applied} of three entries, and the next ones are gone. */
+    private static LoneReplica offersACatchUpTo2(long applied) {
+        LoneReplica leader = LoneReplica.leading();
+        for (int request = 1; request <= 2; request++) {
+            leader.takes(
+                    new Event.FromClient(
+                            ReplicaGroup.CLIENT,
+                            new ClientRequest.OpenSession(ReplicaGroup.SHARD, 1, request, 0)));
+            leader.allIsSynced();
+        }
+        leader.hears(1, LoneReplica.accepted(3, 3));
+        assertThat(leader.status().applied()).isEqualTo(3);
+        leader.hears(2, LoneReplica.accepted(applied, applied));
+        leader.takes(new Event.EntriesGone(2));
+        return leader;
+    }
+
+    private static List<Long> catchUpsSince(List<Effect> effects) {
+        return LoneReplica.sent(effects, 2, ReplicaMessage.InstallBegin.class).stream()
+                .map(ReplicaMessage.InstallBegin::since)
+                .toList();
+    }
+
+    /** The simulator's seed 13: parts went to a follower that had forgotten the catch-up. */
+    @Test
+    void leaderBeginsACatchUpAnewForAFollowerThatHasLessThanItBuildsOn() {
+        LoneReplica leader = offersACatchUpTo2(1);
+        assertThat(catchUpsSince(leader.beats())).containsExactly(1L);
+        leader.hears(2, LoneReplica.accepted(0, 0));
+        assertThat(catchUpsSince(leader.beats())).containsExactly(0L);
+    }
+
+    @Test
+    void leaderRepeatsTheBeginningOfACatchUpThatIsNotAnswered() {
+        LoneReplica leader = offersACatchUpTo2(1);
+        assertThat(catchUpsSince(leader.beats())).containsExactly(1L);
+        ReplicaMessage.InstallReply ready =
+                new ReplicaMessage.InstallReply(
+                        ReplicaGroup.SHARD, 1, 3, ReplicaMessage.Cursor.START, false);
+        assertThat(leader.hears(2, ready)).hasAtLeastOneElementOfType(Effect.SendExtents.class);
+        List<Effect> later = new ArrayList<>();
+        for (int beat = 1; beat <= 12; beat++) {
+            later.addAll(leader.beats());
+            leader.hears(1, LoneReplica.accepted(3, 3));
+        }
+        assertThat(later).doesNotHaveAnyElementsOfTypes(Effect.SendExtents.class);
+        assertThat(catchUpsSince(later)).containsExactly(1L);
+        assertThat(leader.hears(2, ready)).hasAtLeastOneElementOfType(Effect.SendExtents.class);
+    }
+
+    /** The simulator's seed 73: it was offered for ever. */
+    @Test
+    void catchUpThatEntriesHaveOvertakenIsNotOfferedAgain() {
+        LoneReplica leader = offersACatchUpTo2(1);
+        assertThat(catchUpsSince(leader.beats())).containsExactly(1L);
+        leader.hears(2, LoneReplica.accepted(3, 3));
+        List<Effect> later = new ArrayList<>();
+        for (int beat = 1; beat <= 12; beat++) {
+            later.addAll(leader.beats());
+            leader.hears(1, LoneReplica.accepted(3, 3));
+        }
+        assertThat(catchUpsSince(later)).isEmpty();
+        assertThat(LoneReplica.sent(later, 2, ReplicaMessage.Append.class))
+                .allSatisfy(frame -> assertThat(frame.previousSequence()).isEqualTo(3));
     }
 }
