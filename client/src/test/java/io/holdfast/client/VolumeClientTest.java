@@ -352,6 +352,37 @@ final class VolumeClientTest {
         assertThat(last.lowWater()).isGreaterThan(stalled.request());
     }
 
+    /** The simulator's seeds 600005 and 600014: the newer one failed after 142 ms. */
+    @Test
+    void eachPartOfAMergedWriteFailsWhenItsOwnTimeIsUp() {
+        ModelCluster cluster = new ModelCluster(1, 1, Attach.EXCLUSIVE, 5);
+        VolumeClient client = cluster.client(1, "a");
+        await(cluster, write(client, 0, bytes(BLOCK, 1)));
+        boolean[] readable = new boolean[1];
+        cluster.drop =
+                request ->
+                        request instanceof ClientRequest.Write
+                                || (request instanceof ClientRequest.Read && !readable[0]);
+        List<Outcome> older = write(client, 10, bytes(10, 2));
+        cluster.pass(2_000);
+        List<Outcome> newer = write(client, 30, bytes(10, 3));
+        readable[0] = true;
+        cluster.pass(2_900);
+        assertThat(cluster.sent)
+                .as("one request for both")
+                .last()
+                .isInstanceOfSatisfying(
+                        ClientRequest.Write.class,
+                        merged -> assertThat(merged.expectedSequence()).isNotNegative());
+        assertThat(older).isEmpty();
+        assertThat(await(cluster, older, 200)).isEqualTo(Outcome.IO_ERROR);
+        cluster.pass(1_000);
+        assertThat(newer).isEmpty();
+        cluster.drop = request -> false;
+        assertThat(await(cluster, newer, 900)).isEqualTo(Outcome.OK);
+        assertThat(read(cluster, client, 30, 10)).isEqualTo(bytes(10, 3));
+    }
+
     @Test
     void twoClientsThatWriteTheHalvesOfABlockBothWin() {
         ModelCluster cluster = cluster(1, Attach.SHARED);

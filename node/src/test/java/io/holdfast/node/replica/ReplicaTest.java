@@ -702,12 +702,12 @@ class ReplicaTest {
     void promiseOfAnEpochPassesFromALosingCandidateToTheLeader(HardState.Standing standing) {
         LoneReplica lone = new LoneReplica(5, new HardState(4, 2, standing), List.of());
         assertThat(lone.answers(2, LoneReplica.request(5, 0, 0)).granted()).isTrue();
-        HardState kept =
-                LoneReplica.persisted(lone.hears(1, LoneReplica.append(5, 0, 0, List.of())));
-        assertThat(kept.promised()).isEqualTo(5);
-        assertThat(kept.promisedTo()).isEqualTo(1);
+        List<Effect> turn = lone.hears(1, LoneReplica.append(5, 0, 0, List.of()));
         lone.waitsOutTheGuard();
         assertThat(lone.answers(2, LoneReplica.request(5, 0, 0)).granted()).isFalse();
+        HardState kept = LoneReplica.persisted(turn);
+        assertThat(kept.promised()).isEqualTo(5);
+        assertThat(kept.promisedTo()).isEqualTo(1);
     }
 
     @Test

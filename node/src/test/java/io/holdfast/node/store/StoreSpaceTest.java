@@ -9,11 +9,13 @@ import io.holdfast.proto.peer.Entry;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -36,6 +38,11 @@ class StoreSpaceTest {
     private static final class FullDisk implements Disk {
         volatile boolean full;
 
+        /** What was made of a segment stays there when there is no room for the rest. */
+        volatile boolean leaves;
+
+        volatile @Nullable Path left;
+
         @Override
         public void write(FileChannel file, ByteBuffer bytes, long offset) throws IOException {
             REAL.write(file, bytes, offset);
@@ -50,6 +57,9 @@ class StoreSpaceTest {
         public FileChannel prepare(Path in, int segment, long bytes, Segments.Fill fill)
                 throws IOException {
             if (full) {
+                if (leaves) {
+                    left = Files.write(Segments.file(in, segment), new byte[100]);
+                }
                 throw new IOException("No space left on device");
             }
             return REAL.prepare(in, segment, bytes, fill);
@@ -97,6 +107,33 @@ class StoreSpaceTest {
         Rig.sync(store, loop);
 
         assertThat(owner.failures).isEmpty();
+    }
+
+    /** The simulator's seed 219: the disk that could not make it could not remove it, either. */
+    @Test
+    void whatAFailedAttemptLeftDoesNotStandInTheWayOfASegment() throws IOException {
+        FullDisk disk = new FullDisk();
+        JournalStore store = open(disk, 200 * SEGMENT_BYTES);
+        TestOwner owner = new TestOwner();
+        Rig.create(store, Rig.SHARD, owner);
+        disk.full = true;
+        disk.leaves = true;
+        for (int i = 1; i <= 5; i++) {
+            write(store, owner, i, i * 64L);
+        }
+        turnsUntil(store, () -> store.usage().space() == Space.FULL);
+        assertThat(disk.left).isNotNull().exists();
+
+        disk.full = false;
+        turnsUntil(store, () -> store.usage().space() == Space.OK);
+        for (int i = 6; i <= 20; i++) {
+            write(store, owner, i, i * 64L);
+        }
+        Rig.sync(store, loop);
+
+        assertThat(owner.failures).isEmpty();
+        assertThat(Rig.read(store, loop, Rig.SHARD, 20 * 64L, 64).getFirst().sequence())
+                .isEqualTo(20);
     }
 
     @Test
