@@ -10,7 +10,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -73,7 +72,7 @@ final class SimDisk {
     /** How reads of segments fail, while they do: at random, or at bad places. */
     private double readFailChance;
 
-    private final Map<Inode, Set<Long>> badPages = new IdentityHashMap<>();
+    private final IdentityHashMap<Inode, Set<Long>> badPages = new IdentityHashMap<>();
     private boolean everUnreadable;
 
     private final SimRandom random;
