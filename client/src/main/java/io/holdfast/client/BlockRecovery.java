@@ -15,9 +15,10 @@ import java.util.TreeSet;
  * block's newest, and which repairs its own copy on the way.
  *
  * <p>The copies are asked for one after the other, by node, so that it does not matter when another
- * node takes the lead meanwhile. A copy that is corrupt or unreadable is not asked for again. One
- * that cannot be had now (its node does not answer, or lags behind) is, in further rounds, until
- * the call's time is up: the block is given up only when every replica's copy is known to be bad.
+ * node takes the lead meanwhile. A copy that is corrupt or unreadable is not asked for again,
+ * unless the block turns out to have been overwritten meanwhile. One that cannot be had now (its
+ * node does not answer, or lags behind) is, in further rounds, until the call's time is up: the
+ * block is given up only when every replica's copy is known to be bad.
  */
 final class BlockRecovery {
     private static final long MS = 1_000_000;
@@ -44,8 +45,10 @@ final class BlockRecovery {
     private final VolumeClient.BlockSink sink;
     private final Ended ended;
 
-    /** Nodes whose copy is bad. */
+    /** Nodes whose copy of the newest write that was seen is bad. */
     private final Set<Integer> bad = new TreeSet<>();
+
+    private long newest;
 
     /** Nodes still to be asked in this round. */
     private final ArrayDeque<Integer> round = new ArrayDeque<>();
@@ -133,14 +136,20 @@ final class BlockRecovery {
         @Override
         void succeeded(ClientReply reply) {
             ClientReply.Data data = (ClientReply.Data) reply;
+            long sequence = data.runs().getFirst().sequence();
             if (!client.openAll(data, sink).isEmpty()) {
+                if (sequence > newest) {
+                    // Overwritten meanwhile: what was bad may be good again.
+                    newest = sequence;
+                    bad.clear();
+                }
                 isBad();
                 return;
             }
             if (copy != ClientRequest.OWN_COPY) {
                 client.events().blockRecovered(client.volumeNumber(), block);
             }
-            ended.ended(Outcome.OK, data.runs().getFirst().sequence());
+            ended.ended(Outcome.OK, sequence);
         }
 
         private void isBad() {

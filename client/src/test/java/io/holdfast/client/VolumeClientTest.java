@@ -680,6 +680,29 @@ final class VolumeClientTest {
         assertThat(shard.copiesAskedFor).filteredOn(node -> node == 3).hasSizeBetween(3, 15);
     }
 
+    /** What was found bad was another write's copy: the simulator gave a block up over that. */
+    @Test
+    void aCopyThatWasBadIsAskedForAgainWhenTheBlockWasOverwritten() {
+        ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
+        VolumeClient client = cluster.client(1, "a", counts);
+        await(cluster, write(client, 0, bytes(BLOCK, 1)));
+        ModelShard shard = cluster.shards.getFirst();
+        shard.copiesOf(1).corrupt.add(0L);
+        shard.copiesOf(2).corrupt.add(0L);
+        shard.copiesOf(3).away = true;
+        List<Outcome> outcome = new ArrayList<>();
+        ByteBuf target = Unpooled.buffer(BLOCK, BLOCK);
+        client.read(0, target, outcome::add);
+        cluster.pass(1_000);
+        await(cluster, write(client, 0, bytes(BLOCK, 2)));
+        shard.copiesOf(2).corrupt.clear();
+        shard.copiesOf(3).corrupt.add(0L);
+        shard.copiesOf(3).away = false;
+        assertThat(await(cluster, outcome)).isEqualTo(Outcome.OK);
+        assertThat(ByteBufUtil.getBytes(target)).isEqualTo(bytes(BLOCK, 2));
+        assertThat(counts.unreadable).isEmpty();
+    }
+
     @Test
     void dropsRepliesThatNoHonestReplicaSends() {
         ModelCluster cluster = cluster(1, Attach.EXCLUSIVE);
