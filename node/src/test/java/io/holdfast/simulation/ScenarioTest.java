@@ -563,9 +563,11 @@ final class ScenarioTest {
         client.release();
         other.timeout(20 * SECONDS);
         other.attach(other.agent());
-        cluster.run(700_000);
+        assertThat(cluster.runUntil(() -> other.session() != 0, 20 * SECONDS)).isTrue();
+        // Followers hold its session's entry by now; they are told later that it is committed.
         cluster.node(leader()).crash();
-        attach(client);
+        client.attach(client.agent());
+        assertThat(cluster.runUntil(() -> client.session() != 0, 20 * SECONDS)).isTrue();
         assertThat(client.session()).isNotEqualTo(other.session());
         healAndCheck();
     }

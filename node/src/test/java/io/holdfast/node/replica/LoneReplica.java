@@ -62,13 +62,25 @@ final class LoneReplica {
     /** The leader of three, in epoch 1, with an empty entry that node 1 holds, too. */
     static LoneReplica leading() {
         LoneReplica leader = new LoneReplica(3, HardState.FRESH, List.of());
-        leader.takes(new Event.Campaign());
-        leader.hears(1, granted(1, true, Voice.VOTER));
-        leader.allIsSynced();
-        leader.hears(1, granted(1, false, Voice.VOTER));
-        leader.allIsSynced();
-        leader.hears(1, accepted(1, 0));
+        leader.isElected();
         return leader;
+    }
+
+    /** Node 1 elects it, and holds its log. */
+    void isElected() {
+        long epoch = status().promised() + 1;
+        takes(new Event.Campaign());
+        hears(1, granted(epoch, true, Voice.VOTER));
+        allIsSynced();
+        hears(1, granted(epoch, false, Voice.VOTER));
+        isFollowed();
+    }
+
+    /** What it has appended is on the disks here and of node 1; what is done about that. */
+    List<Effect> isFollowed() {
+        allIsSynced();
+        ReplicaStatus status = status();
+        return hears(1, accepted(status.promised(), status.last(), 0));
     }
 
     ReplicaStatus status() {
@@ -190,11 +202,11 @@ final class LoneReplica {
         return new PromiseReply(ReplicaGroup.SHARD, epoch, preliminary, true, 0, voice, 0, 0);
     }
 
-    /** A voter's answer to the newest heartbeat of epoch 1. */
-    static AppendReply accepted(long matched, long applied) {
+    /** A voter's answer to the newest heartbeat. */
+    static AppendReply accepted(long epoch, long matched, long applied) {
         return new AppendReply(
                 ReplicaGroup.SHARD,
-                1,
+                epoch,
                 true,
                 matched,
                 matched,

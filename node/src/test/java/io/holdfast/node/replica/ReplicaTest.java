@@ -696,6 +696,42 @@ class ReplicaTest {
                 .doesNotHaveAnyElementsOfTypes(Effect.StartOver.class);
     }
 
+    /** The map may hold extents from anywhere up to the base, and the log not what is before it. */
+    @Test
+    void replicaThatCatchesUpIsNoVoterBeforeItsLogHasReachedItsBase() {
+        for (HardState.Standing standing :
+                List.of(HardState.Standing.CATCHING_UP, HardState.Standing.INSTALLING)) {
+            LoneReplica lone = withABaseOfEpoch4(standing);
+            lone.hears(2, promoting(1, 2, LoneReplica.entries(4, 3, 5)));
+            assertThat(lone.status().standing()).isEqualTo(standing);
+            lone.hears(2, promoting(4, 5, LoneReplica.entries(4, 6, 6)));
+            assertThat(lone.status().standing()).isEqualTo(HardState.Standing.VOTER);
+        }
+    }
+
+    private static ReplicaMessage.Append promoting(
+            long previousEpoch, long previous, List<Entry> entries) {
+        long through = previous + entries.size();
+        return new ReplicaMessage.Append(
+                ReplicaGroup.SHARD, 5, previousEpoch, previous, through, 0, true, 1, entries);
+    }
+
+    @Test
+    void ofSeveralCatchUpsTheFurthestBaseIsRemembered() {
+        EpochHistory same = new EpochHistory();
+        same.extend(1, 1);
+        same.extend(3, 4);
+        LoneReplica lone = withABaseOfEpoch4(HardState.Standing.CATCHING_UP);
+        HardState nearer =
+                LoneReplica.persisted(
+                        lone.hears(2, LoneReplica.catchUp(5, 0, 4, 5, lone.history(same, 5))));
+        assertThat(nearer.catchUp()).isEqualTo(new HardState.CatchUp(4, 6));
+        HardState further =
+                LoneReplica.persisted(
+                        lone.hears(2, LoneReplica.catchUp(5, 0, 4, 8, lone.history(same, 8))));
+        assertThat(further.catchUp()).isEqualTo(new HardState.CatchUp(4, 8));
+    }
+
     /** What it acknowledges from then on, the losing candidate lacks. */
     @ParameterizedTest
     @EnumSource(names = {"VOTER", "LEARNER", "INSTALLING"})
@@ -769,6 +805,19 @@ class ReplicaTest {
         ReplicaMessage.PromiseReply promise = lone.answers(1, LoneReplica.request(5, 3, 1));
         assertThat(promise.granted()).isTrue();
         assertThat(promise.voice()).isEqualTo(Voice.DEPENDENT);
+    }
+
+    /** Nothing of that epoch was acknowledged, and what was before is where it was. */
+    @Test
+    void dependentWhosePromiseWasTornOffItsEntriesDependsOnTheSameNode() {
+        LoneReplica lone =
+                new LoneReplica(
+                        3,
+                        new HardState(1, 1, HardState.Standing.INSTALLING),
+                        LoneReplica.entries(2, 1, 2));
+        assertThat(lone.status().promised()).isEqualTo(2);
+        assertThat(lone.answers(2, LoneReplica.request(3, 2, 2)).granted()).isFalse();
+        assertThat(lone.answers(1, LoneReplica.request(3, 2, 2)).granted()).isTrue();
     }
 
     /** Its own acknowledgement makes up the majority by which the old leader reads alone. */
@@ -942,21 +991,48 @@ class ReplicaTest {
         }
     }
 
+    private static Event asks(ClientRequest request) {
+        return new Event.FromClient(ReplicaGroup.CLIENT, request);
+    }
+
+    /**
+     * The simulator's seed 1: it looked at its state before the earlier epoch's entries were in.
+     */
+    @Test
+    void laterLeaderGrantsNoSessionAndNoClaimThatAnEarlierOneGranted() {
+        List<Entry> log = new ArrayList<>(LoneReplica.entries(1, 1, 1));
+        log.add(
+                Entry.builder(ReplicaGroup.SHARD, EntryKind.OPEN_SESSION)
+                        .at(1, 2, 1)
+                        .request(1, 0, 0, 0)
+                        .build());
+        log.add(
+                Entry.builder(ReplicaGroup.SHARD, EntryKind.CLAIM)
+                        .at(1, 3, 1)
+                        .request(1, 0, 0, 1)
+                        .payload(new Claim(1, true, 9, 0, "a", 1).payload())
+                        .build());
+        LoneReplica leader = new LoneReplica(3, new HardState(1, 1, HardState.Standing.VOTER), log);
+        leader.isElected();
+        leader.takes(asks(new ClientRequest.OpenSession(ReplicaGroup.SHARD, 2, 1, 0)));
+        assertThat(leader.isFollowed())
+                .contains(new Effect.Reply(9, new ClientReply.Done(ReplicaGroup.SHARD, 2, 1, 2)));
+        leader.takes(asks(claim(2, 2, "b", true)));
+        assertThat(leader.isFollowed())
+                .contains(new Effect.Reply(9, new ClientReply.Done(ReplicaGroup.SHARD, 1, 2, 2)));
+    }
+
     // ---- a leader alone, whose follower 2 catches up by extents
 
     /** Node 2 had applied {@code applied} of three entries, and the next ones are gone. */
     private static LoneReplica offersACatchUpTo2(long applied) {
         LoneReplica leader = LoneReplica.leading();
         for (int request = 1; request <= 2; request++) {
-            leader.takes(
-                    new Event.FromClient(
-                            ReplicaGroup.CLIENT,
-                            new ClientRequest.OpenSession(ReplicaGroup.SHARD, 1, request, 0)));
-            leader.allIsSynced();
+            leader.takes(asks(new ClientRequest.OpenSession(ReplicaGroup.SHARD, 1, request, 0)));
+            leader.isFollowed();
         }
-        leader.hears(1, LoneReplica.accepted(3, 3));
         assertThat(leader.status().applied()).isEqualTo(3);
-        leader.hears(2, LoneReplica.accepted(applied, applied));
+        leader.hears(2, LoneReplica.accepted(1, applied, applied));
         leader.takes(new Event.EntriesGone(2));
         return leader;
     }
@@ -972,7 +1048,7 @@ class ReplicaTest {
     void leaderBeginsACatchUpAnewForAFollowerThatHasLessThanItBuildsOn() {
         LoneReplica leader = offersACatchUpTo2(1);
         assertThat(catchUpsSince(leader.beats())).containsExactly(1L);
-        leader.hears(2, LoneReplica.accepted(0, 0));
+        leader.hears(2, LoneReplica.accepted(1, 0, 0));
         assertThat(catchUpsSince(leader.beats())).containsExactly(0L);
     }
 
@@ -987,7 +1063,7 @@ class ReplicaTest {
         List<Effect> later = new ArrayList<>();
         for (int beat = 1; beat <= 12; beat++) {
             later.addAll(leader.beats());
-            leader.hears(1, LoneReplica.accepted(3, 3));
+            leader.hears(1, LoneReplica.accepted(1, 3, 3));
         }
         assertThat(later).doesNotHaveAnyElementsOfTypes(Effect.SendExtents.class);
         assertThat(catchUpsSince(later)).containsExactly(1L);
@@ -999,11 +1075,11 @@ class ReplicaTest {
     void catchUpThatEntriesHaveOvertakenIsNotOfferedAgain() {
         LoneReplica leader = offersACatchUpTo2(1);
         assertThat(catchUpsSince(leader.beats())).containsExactly(1L);
-        leader.hears(2, LoneReplica.accepted(3, 3));
+        leader.hears(2, LoneReplica.accepted(1, 3, 3));
         List<Effect> later = new ArrayList<>();
         for (int beat = 1; beat <= 12; beat++) {
             later.addAll(leader.beats());
-            leader.hears(1, LoneReplica.accepted(3, 3));
+            leader.hears(1, LoneReplica.accepted(1, 3, 3));
         }
         assertThat(catchUpsSince(later)).isEmpty();
         assertThat(LoneReplica.sent(later, 2, ReplicaMessage.Append.class))
