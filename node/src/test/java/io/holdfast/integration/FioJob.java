@@ -24,15 +24,12 @@ final class FioJob implements AutoCloseable {
      */
     static FioJob verifiedWrites(String uri, int mebibytes, int perSecond) {
         return new FioJob(
-                Tool.start(
-                        "fio",
-                        "--name=verified",
-                        "--ioengine=nbd",
-                        "--uri=" + uri,
-                        "--rw=randwrite",
+                randomWrites(
+                        "verified",
+                        uri,
+                        mebibytes,
                         "--bs=4k",
                         "--iodepth=16",
-                        "--size=" + mebibytes + "m",
                         "--rate_iops=" + perSecond,
                         "--verify=crc32c",
                         "--verify_fatal=1",
@@ -61,37 +58,28 @@ final class FioJob implements AutoCloseable {
     }
 
     private static Tool flushed(String uri, int mebibytes, long seed, String... more) {
-        List<String> command =
+        List<String> options =
                 new ArrayList<>(
                         List.of(
-                                "fio",
-                                "--name=flushed",
-                                "--ioengine=nbd",
-                                "--uri=" + uri,
-                                "--rw=randwrite",
                                 "--bs=4k",
                                 "--iodepth=8",
-                                "--size=" + mebibytes + "m",
                                 "--verify=crc32c",
                                 "--verify_state_save=0",
                                 "--randseed=" + seed,
                                 "--output-format=json"));
-        command.addAll(List.of(more));
-        return Tool.start(command.toArray(String[]::new));
+        options.addAll(List.of(more));
+        return randomWrites("flushed", uri, mebibytes, options.toArray(String[]::new));
     }
 
     /** Writes until it is killed or its connection breaks, with a flush after every few. */
     static FioJob endlessWrites(String uri, int mebibytes, int writesPerFlush, int perSecond) {
         return new FioJob(
-                Tool.start(
-                        "fio",
-                        "--name=endless",
-                        "--ioengine=nbd",
-                        "--uri=" + uri,
-                        "--rw=randwrite",
+                randomWrites(
+                        "endless",
+                        uri,
+                        mebibytes,
                         "--bsrange=4k-64k",
                         "--iodepth=16",
-                        "--size=" + mebibytes + "m",
                         "--fsync=" + writesPerFlush,
                         "--rate_iops=" + perSecond,
                         "--time_based",
@@ -105,19 +93,30 @@ final class FioJob implements AutoCloseable {
      */
     static FioJob timedWrites(String uri, int mebibytes, int perSecond, int seconds) {
         return new FioJob(
-                Tool.start(
-                        "fio",
-                        "--name=timed",
-                        "--ioengine=nbd",
-                        "--uri=" + uri,
-                        "--rw=randwrite",
+                randomWrites(
+                        "timed",
+                        uri,
+                        mebibytes,
                         "--bs=4k",
                         "--iodepth=8",
-                        "--size=" + mebibytes + "m",
                         "--rate_iops=" + perSecond,
                         "--time_based",
                         "--runtime=" + seconds,
                         "--output-format=json"));
+    }
+
+    private static Tool randomWrites(String name, String uri, int mebibytes, String... more) {
+        List<String> command =
+                new ArrayList<>(
+                        List.of(
+                                "fio",
+                                "--name=" + name,
+                                "--ioengine=nbd",
+                                "--uri=" + uri,
+                                "--rw=randwrite",
+                                "--size=" + mebibytes + "m"));
+        command.addAll(List.of(more));
+        return Tool.start(command.toArray(String[]::new));
     }
 
     boolean isRunning() {

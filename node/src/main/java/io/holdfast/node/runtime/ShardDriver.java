@@ -312,17 +312,7 @@ final class ShardDriver {
             Entry last = entries.getLast();
             boolean isLast = last.sequence() >= send.through();
             loop.sendToPeer(
-                    send.to(),
-                    new Append(
-                            shard,
-                            frame.epoch(),
-                            previousEpoch,
-                            previousSequence,
-                            frame.commit(),
-                            isLast ? frame.syncThrough() : 0,
-                            isLast && frame.promote(),
-                            frame.sentNanos(),
-                            entries));
+                    send.to(), part(frame, previousEpoch, previousSequence, entries, isLast));
             catchUps.sent(send.to(), entries, frame.commit());
             previousEpoch = last.epoch();
             previousSequence = last.sequence();
@@ -337,18 +327,27 @@ final class ShardDriver {
         Append frame = send.frame();
         if (previousSequence == frame.previousSequence()) {
             loop.sendToPeer(
-                    send.to(),
-                    new Append(
-                            shard,
-                            frame.epoch(),
-                            previousEpoch,
-                            previousSequence,
-                            frame.commit(),
-                            0,
-                            false,
-                            frame.sentNanos(),
-                            List.of()));
+                    send.to(), part(frame, previousEpoch, previousSequence, List.of(), false));
         }
+    }
+
+    /** A frame with some of the entries; what it wants once all are there goes with the last. */
+    private Append part(
+            Append frame,
+            long previousEpoch,
+            long previousSequence,
+            List<Entry> entries,
+            boolean isLast) {
+        return new Append(
+                shard,
+                frame.epoch(),
+                previousEpoch,
+                previousSequence,
+                frame.commit(),
+                isLast ? frame.syncThrough() : 0,
+                isLast && frame.promote(),
+                frame.sentNanos(),
+                entries);
     }
 
     private void readBlocks(int origin, ClientRequest.Read read) {
