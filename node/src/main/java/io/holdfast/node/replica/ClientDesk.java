@@ -85,6 +85,13 @@ final class ClientDesk {
      */
     private record Parked(long neededNanos, int origin, ClientRequest request) {}
 
+    /**
+     * A conditional write of a block that write {@code by}, not applied yet, is about to change.
+     * Were it told CONFLICT at once, its client would read the block as it still is and come again
+     * with the same condition, as fast as it can and for as long as no majority answers.
+     */
+    private record Overtaken(long by, int origin, ClientRequest.Write write) {}
+
     /** A read that waits for another replica's copy of its block. */
     private record Fetch(int node, long deadlineNanos, int origin, ClientRequest.Read read) {}
 
@@ -103,6 +110,7 @@ final class ClientDesk {
     private final Set<Ask> asked = new HashSet<>();
 
     private final ArrayDeque<Parked> parked = new ArrayDeque<>();
+    private final ArrayDeque<Overtaken> overtaken = new ArrayDeque<>();
     private final ArrayDeque<SyncWaiter> syncWaiters = new ArrayDeque<>();
 
     /** By their number, so in the order of their deadlines. */
@@ -151,7 +159,11 @@ final class ClientDesk {
     }
 
     boolean isIdle() {
-        return pending.isEmpty() && parked.isEmpty() && syncWaiters.isEmpty() && fetches.isEmpty();
+        return pending.isEmpty()
+                && parked.isEmpty()
+                && overtaken.isEmpty()
+                && syncWaiters.isEmpty()
+                && fetches.isEmpty();
     }
 
     void onRequest(int origin, ClientRequest request) {
@@ -200,12 +212,19 @@ final class ClientDesk {
     }
 
     private void park(int origin, ClientRequest request) {
-        if (parked.size() >= data.options.limits().parked()) {
-            data.options.taken(Branch.TOO_MANY_PARKED);
-            refuse(origin, request, Refusal.BUSY);
+        if (refusedAsTooManyWait(origin, request)) {
             return;
         }
         parked.addLast(new Parked(leadership.nextConfirmation(), origin, request));
+    }
+
+    private boolean refusedAsTooManyWait(int origin, ClientRequest request) {
+        if (parked.size() + overtaken.size() < data.options.limits().parked()) {
+            return false;
+        }
+        data.options.taken(Branch.TOO_MANY_PARKED);
+        refuse(origin, request, Refusal.BUSY);
+        return true;
     }
 
     private void onWrite(int origin, ClientRequest.Write write) {
@@ -219,11 +238,7 @@ final class ClientDesk {
             return;
         }
         if (!conditionHolds(write)) {
-            // A leader that has been deposed without knowing it may lack the very entry that this
-            // write became elsewhere; its client would take CONFLICT for "did not run", and merge
-            // and write once more over what came after. So it is not said before leadership is
-            // confirmed.
-            park(origin, write);
+            onConditionFailed(origin, write);
             return;
         }
         Entry.Builder entry =
@@ -237,6 +252,21 @@ final class ClientDesk {
                         .sealed(write.nonce(), write.payload());
         number(origin, write, key, null, entry, 0, write.fua());
         lowWaters.merge(write.session(), write.lowWater(), Math::max);
+    }
+
+    /**
+     * A leader that has been deposed without knowing it may lack the very entry that this write
+     * became elsewhere; its client would take CONFLICT for "did not run", and merge and write once
+     * more over what came after. So it is not said before leadership is confirmed.
+     */
+    private void onConditionFailed(int origin, ClientRequest.Write write) {
+        long newest = data.newestSequence(write.layer(), write.block());
+        if (newest <= data.applied()) {
+            park(origin, write);
+        } else if (!refusedAsTooManyWait(origin, write)) {
+            data.options.taken(Branch.CONDITION_WAITS_FOR_A_WRITE);
+            overtaken.addLast(new Overtaken(newest, origin, write));
+        }
     }
 
     private boolean conditionHolds(ClientRequest.Write write) {
@@ -604,6 +634,19 @@ final class ClientDesk {
         }
     }
 
+    /**
+     * Lets go on who waited for a write that is applied by now. To be called after {@link
+     * #onConfirmed}: what this step applies is in the map only when its effects have been carried
+     * out, so conditions are looked at in the next one.
+     */
+    void releaseOvertaken() {
+        // Nearly in order, like those who wait for a sync.
+        while (!overtaken.isEmpty() && overtaken.getFirst().by() <= data.applied()) {
+            Overtaken one = overtaken.removeFirst();
+            park(one.origin(), one.write());
+        }
+    }
+
     // ---- copies of other replicas, for blocks that are corrupt here
 
     private void read(int origin, ClientRequest.Read read, long nowNanos) {
@@ -691,6 +734,9 @@ final class ClientDesk {
         for (Parked one : parked) {
             ClientRequest request = one.request();
             refuseNotLeader(one.origin(), request.client(), request.request(), leader);
+        }
+        for (Overtaken one : overtaken) {
+            refuseNotLeader(one.origin(), one.write().client(), one.write().request(), leader);
         }
     }
 

@@ -171,6 +171,7 @@ final class Leadership {
         followersRoom = followersRoom(nowNanos);
         desk.onDurable(majorityDurable());
         desk.onConfirmed(nowNanos);
+        desk.releaseOvertaken();
     }
 
     // ---- followers' answers

@@ -7,7 +7,8 @@ package io.holdfast.node.replica;
  * @param window entries under way to one follower; a slower one lags instead of filling memory
  * @param uncommitted entries numbered but not committed; beyond it clients are told BUSY
  * @param unappliedBytes of entries numbered but not applied; beyond it clients are told BUSY
- * @param parked requests waiting for leadership to be confirmed; beyond it clients are told BUSY
+ * @param parked requests waiting for leadership to be confirmed, or for the write that broke their
+ *     condition; beyond it clients are told BUSY
  * @param syncWaiters requests waiting for a sync; beyond it clients are told BUSY
  * @param numberSpan from a session's smallest unsettled request number to its newest; beyond it
  *     clients are told BUSY. At most {@link CompletedRequests#MAX_SPAN}

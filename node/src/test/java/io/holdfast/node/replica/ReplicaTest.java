@@ -563,6 +563,54 @@ class ReplicaTest {
         assertThat(group.ask(1, write(session, 3, 3, 0, 7, 0))).isEmpty();
     }
 
+    /**
+     * Told at once, its client would read the block as it still is, and come again with the same
+     * condition, without end (found by seed 179614304701965).
+     */
+    @Test
+    void conditionThatAnUncommittedWriteBrokeIsRefusedOnceThatWriteCanBeRead() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 1, 0, 7, 0)));
+        long read = group.map(1).get(7L);
+        group.cut(2);
+        group.cut(3);
+        assertThat(group.ask(1, write(session, 2, 2, 0, 7, ClientRequest.UNCONDITIONAL))).isEmpty();
+        assertThat(group.ask(1, write(session, 3, 2, 0, 7, read)))
+                .as("while the block is as it was read")
+                .isEmpty();
+        group.heal(2);
+        group.heal(3);
+        int before = group.replies.size();
+        group.run(200);
+        List<ClientReply> replies = group.replies.subList(before, group.replies.size());
+        assertThat(replies).extracting(ClientReply::request).containsExactly(2L, 3L);
+        assertDone(replies.subList(0, 1));
+        assertThat(refusal(replies.subList(1, 2))).isEqualTo(Refusal.CONFLICT);
+        assertThat(group.map(1).get(7L)).isGreaterThan(read);
+    }
+
+    /** Its client asks the next leader. */
+    @Test
+    void conditionThatAnUncommittedWriteBrokeIsNotForgottenWithTheLeader() {
+        group.run(600);
+        int session = openSession(group);
+        assertDone(group.ask(1, write(session, 1, 1, 0, 7, 0)));
+        long read = group.map(1).get(7L);
+        group.cut(1);
+        assertThat(group.ask(1, write(session, 2, 2, 0, 7, ClientRequest.UNCONDITIONAL))).isEmpty();
+        assertThat(group.ask(1, write(session, 3, 2, 0, 7, read))).isEmpty();
+        int before = group.replies.size();
+        group.run(3000);
+        group.heal(1);
+        group.run(600);
+        assertThat(group.replies.subList(before, group.replies.size()))
+                .filteredOn(reply -> reply.request() == 3)
+                .singleElement()
+                .satisfies(
+                        reply -> assertThat(refusal(List.of(reply))).isEqualTo(Refusal.NOT_LEADER));
+    }
+
     @Test
     void cutLeaderReadsNothingOnceItsLeaseIsOver() {
         group.run(600);
